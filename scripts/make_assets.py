@@ -1,0 +1,72 @@
+"""Make the packaged evaluation images and principal components from MNIST.
+
+python scripts/make_assets.py [--data-dir FOLDER]
+
+Prints the checksum of each file; `sensing/data.py` and `sensing/probes.py` hold them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+from pathlib import Path
+
+import numpy as np
+
+from suffice.files import write_whole
+from suffice.sensing.data import load_mnist, scaled
+
+ASSETS = Path(__file__).parents[1] / "src" / "suffice" / "sensing" / "assets"
+SEED = 2026
+IMAGES = 1000
+COMPONENTS = 32
+
+
+def evaluation(data_dir: str | None) -> dict[str, np.ndarray]:
+    """1000 test images drawn without replacement, in the order drawn."""
+    images, labels = load_mnist("test", data_dir)
+    generator = np.random.Generator(np.random.Philox(key=SEED))
+    index = generator.choice(len(images), IMAGES, replace=False)
+    return {
+        "images": images[index].reshape(IMAGES, -1),
+        "labels": labels[index],
+        "index": index.astype(np.uint16),
+    }
+
+
+def components(data_dir: str | None) -> dict[str, np.ndarray]:
+    """The training split's mean and first principal components, pixels in [-1, 1]."""
+    images, _ = load_mnist("train", data_dir)
+    rows = scaled(images).astype(np.float64)
+    mean = rows.mean(axis=0)
+    rows -= mean
+    variances, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
+    rows = vectors[:, ::-1][:, :COMPONENTS].T
+    largest = np.abs(rows).argmax(axis=1)
+    rows = rows * np.sign(rows[np.arange(COMPONENTS), largest])[:, None]
+    return {
+        "directions": rows.astype(np.float32),
+        "mean": mean.astype(np.float32),
+        "variances": variances[::-1][:COMPONENTS].astype(np.float32),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data-dir", help="a folder with the MNIST files")
+    data_dir = parser.parse_args().data_dir
+    ASSETS.mkdir(exist_ok=True)
+    for name, arrays in (
+        ("evaluation.npz", evaluation(data_dir)),
+        ("components.npz", components(data_dir)),
+    ):
+        content = io.BytesIO()
+        np.savez_compressed(content, **arrays)
+        write_whole(ASSETS / name, content.getvalue())
+        digest = hashlib.sha256(content.getvalue()).hexdigest()
+        print(f"{name}  {len(content.getvalue())} bytes  {digest}")
+
+
+if __name__ == "__main__":
+    main()
