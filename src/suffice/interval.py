@@ -1,0 +1,49 @@
+"""A range for a vote mass that stays valid whenever the votes are stopped."""
+
+from __future__ import annotations
+
+import math
+
+from suffice.errors import BadInput
+
+__all__ = ["interval"]
+
+
+def interval(k: int, n: int, level: float, classes: int = 1) -> tuple[float, float]:
+    """The masses whose Beta density after k of n votes exceeds ``(1 - level) / classes``.
+
+    One over that density (uniform prior) is a martingale that starts at one under the true mass,
+    so by Ville's inequality the true mass ever leaves with probability at most ``1 - level``:
+    at any stopping time, for a class named in advance, or for all of `classes` at once.
+
+    >>> low, high = interval(8, 10, level=0.95)
+    >>> round(low, 3), round(high, 3)
+    (0.353, 0.99)
+    """
+    if not 0 < level < 1:
+        raise BadInput(f"level {level!r} must lie between 0 and 1; 0.95 is usual")
+    if classes != int(classes) or classes < 1:
+        raise BadInput(f"classes {classes!r} must be a whole number from 1; count all labels")
+    if not 0 <= k <= n:
+        raise BadInput(f"k = {k!r} of n = {n!r} votes cannot be; give 0 <= k <= n")
+    floor = math.log1p(-level) - math.log(classes)
+    return _lower(k, n, floor), 1.0 - _lower(n - k, n, floor)
+
+
+def _lower(k: int, n: int, floor: float) -> float:
+    """The left end of the masses whose log Beta density exceeds `floor`, rounded outwards."""
+    if k == 0:
+        return 0.0
+    constant = math.lgamma(n + 2) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+    def inside(p: float) -> bool:
+        rest = (n - k) * math.log1p(-p) if k < n else 0.0
+        return constant + k * math.log(p) + rest > floor
+
+    outer, inner = 0.0, k / n  # the density rises up to its mode k / n
+    while outer < (middle := (outer + inner) / 2) < inner:
+        if inside(middle):
+            inner = middle
+        else:
+            outer = middle
+    return outer
