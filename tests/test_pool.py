@@ -6,9 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from strategies import rules
 from suffice import BadInput, Rule
 from suffice.pool import Pool
 
@@ -114,19 +115,11 @@ def test_reason_tells_forced_from_futile(rule: Rule) -> None:
     assert seen == REASONS[rule.name]
 
 
-@given(st.data())
-@settings(max_examples=60, deadline=None)
-def test_random_rules_and_votes_agree_with_the_definition(data: st.DataObject) -> None:
-    n_max = data.draw(st.integers(1, 40))
-    rises = data.draw(st.lists(st.integers(0, 1), min_size=n_max, max_size=n_max))
-    start = data.draw(st.integers(1, 6))
-    n = np.arange(n_max + 1)
-    declare = np.minimum(start + np.cumsum([0, *rises]), n + 1)
-    offsets = data.draw(st.lists(st.integers(0, 9), min_size=n_max + 1, max_size=n_max + 1))
-    rule = Rule(declare, np.maximum(declare - offsets - 2, 0), "random")
-    votes = tuple(data.draw(st.lists(st.sampled_from("aaab"), min_size=n_max, max_size=n_max)))
-    verdict = drawn(rule, votes).verdict
-    assert (verdict.kind, verdict.n, verdict.label) == defined(rule, votes)
+@given(rules(max_n=12), st.lists(st.sampled_from(["a", "a", "b", "c", None]), min_size=12))
+def test_random_rules_and_votes_agree_with_the_definition(rule: Rule, votes: list) -> None:
+    sequence = tuple(votes[: rule.n_max])
+    verdict = drawn(rule, sequence).verdict
+    assert (verdict.kind, verdict.n, verdict.label) == defined(rule, sequence)
 
 
 def test_add_many_counts_in_order_and_says_what_came_late() -> None:
