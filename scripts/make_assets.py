@@ -1,8 +1,9 @@
-"""Make the packaged evaluation images and principal components from MNIST.
+"""Make the packaged evaluation images and principal components, and the oracle's h, from MNIST.
 
 python scripts/make_assets.py [--data-dir FOLDER]
 
-Prints the checksum of each file; `sensing/data.py` and `sensing/probes.py` hold them.
+Prints the checksum of each file, which `sensing/data.py` and `sensing/probes.py` hold, and h, which
+`sensing/oracle.py` holds.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import numpy as np
 
 from suffice.files import write_whole
 from suffice.sensing.data import load_mnist, scaled
+from suffice.sensing.oracle import choose_h
 
 ASSETS = Path(__file__).parents[1] / "src" / "suffice" / "sensing" / "assets"
 SEED = 2026
 IMAGES = 1000
 COMPONENTS = 32
+ROUNDS = 24
 
 
 def evaluation(data_dir: str | None) -> dict[str, np.ndarray]:
@@ -52,20 +55,28 @@ def components(data_dir: str | None) -> dict[str, np.ndarray]:
     }
 
 
+def smoothing(data_dir: str | None, directions: np.ndarray) -> float:
+    """The oracle's h: every fifth of the last 10,000 training images against the first 50,000.
+
+    MNIST is in the order of its writers, so the images held out are by other writers.
+    """
+    rows = scaled(load_mnist("train", data_dir)[0])
+    return choose_h(rows[:50_000], rows[50_000::5], directions[:ROUNDS])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", help="a folder with the MNIST files")
     data_dir = parser.parse_args().data_dir
     ASSETS.mkdir(exist_ok=True)
-    for name, arrays in (
-        ("evaluation.npz", evaluation(data_dir)),
-        ("components.npz", components(data_dir)),
-    ):
+    found = components(data_dir)
+    for name, arrays in (("evaluation.npz", evaluation(data_dir)), ("components.npz", found)):
         content = io.BytesIO()
         np.savez_compressed(content, **arrays)
         write_whole(ASSETS / name, content.getvalue())
         digest = hashlib.sha256(content.getvalue()).hexdigest()
         print(f"{name}  {len(content.getvalue())} bytes  {digest}")
+    print(f"h  {smoothing(data_dir, found['directions']):.3f}")
 
 
 if __name__ == "__main__":
