@@ -72,10 +72,10 @@ def test_bad_input_of_poll() -> None:
         (lambda: poll(RULE, lambda n: ["7"], batch=2), r"returned 1 labels; return 2"),
         (lambda: poll(RULE, lambda n: 7, batch=2), r"returned 7; return a list"),
         (lambda: poll(RULE, lambda: [7]), "cannot be hashed"),
-        (lambda: poll(RULE, lambda: 7, batch=0), "batch 0 must be a whole number"),
+        (lambda: poll(RULE, lambda: 7, batch=0), "batch = 0 is not a whole"),
         (lambda: poll(RULE, lambda: 7, at_least=2), "at_least 2 exceeds the batch of 1"),
         (lambda: poll("rule.json", lambda: 7), "neither a Rule nor a Pool"),
-        (lambda: asyncio.run(apoll(RULE, None, concurrency=0)), "concurrency 0 must be"),
+        (lambda: asyncio.run(apoll(RULE, None, concurrency=0)), "concurrency = 0 is not"),
         (lambda: asyncio.run(apoll(RULE, None, concurrency=1, timeout=-1)), "timeout -1 must be"),
     ]:
         with pytest.raises(BadInput, match=said):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from suffice.errors import BadInput
+from suffice.inputs import probability, whole
 
 __all__ = ["interval"]
 
@@ -20,13 +21,9 @@ def interval(k: int, n: int, level: float, classes: int = 1) -> tuple[float, flo
     >>> round(low, 3), round(high, 3)
     (0.353, 0.99)
     """
-    if not 0 < level < 1:
-        raise BadInput(f"level {level!r} must lie between 0 and 1; 0.95 is usual")
-    if classes != int(classes) or classes < 1:
-        raise BadInput(f"classes {classes!r} must be a whole number from 1; count all labels")
     if not 0 <= k <= n:
         raise BadInput(f"k = {k!r} of n = {n!r} votes cannot be; give 0 <= k <= n")
-    floor = math.log1p(-level) - math.log(classes)
+    floor = math.log((1 - probability(level, "level")) / whole(classes, "classes"))
     return _lower(k, n, floor), 1.0 - _lower(n - k, n, floor)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suffice.errors import BadInput, RunFailed
+from suffice.inputs import whole
 from suffice.pool import Pool, Verdict
 from suffice.rule import Rule
 
@@ -72,8 +73,8 @@ def poll(
     """
     pool = _pool(rule)
     if batch is not None:
-        _whole(batch, "batch")
-    if not 1 <= _whole(at_least, "at_least") <= (batch or 1):
+        whole(batch, "batch")
+    if not 1 <= whole(at_least, "at_least") <= (batch or 1):
         raise BadInput(f"at_least {at_least} exceeds the batch of {batch or 1}; give batch too")
     start, drawn = pool.n, 0
     while pool.open:
@@ -109,7 +110,7 @@ async def apoll(
     declared('7') 2
     """
     pool = _pool(rule)
-    _whole(concurrency, "concurrency")
+    whole(concurrency, "concurrency")
     if timeout is not None and not timeout > 0:
         raise BadInput(f"timeout {timeout!r} must be above 0 seconds, or None for no limit")
     start, drawn = pool.n, 0
@@ -161,12 +162,6 @@ def _pool(rule: Rule | Pool) -> Pool:
     if isinstance(rule, Rule):
         return Pool(rule)
     raise BadInput(f"{rule!r} is neither a Rule nor a Pool; make one with suffice.sequential(...)")
-
-
-def _whole(value: Any, what: str) -> int:
-    if not isinstance(value, int) or value < 1:
-        raise BadInput(f"{what} {value!r} must be a whole number from 1")
-    return value
 
 
 def _labels(answer: Iterable[Hashable], size: int) -> list[Hashable]:
