@@ -181,24 +181,6 @@ def test_votes_never_fall_on_a_class_without_mass():
     assert votes(law, edges).tolist() == [1, 1, 3, 3]
 
 
-def test_extended_probes_are_the_probes_at_once(digits):
-    oracle, rows = digits
-    along = oracle.along(rows[:3], 0.1)
-    for t in range(3, 6):
-        along = oracle.extend(along, rows[t : t + 1])
-    whole = oracle.along(rows[:6], 0.1)
-    np.testing.assert_allclose(along.projections, whole.projections, atol=1e-5)
-    np.testing.assert_array_equal(along.directions, whole.directions)
-    nearly = oracle.extend(oracle.along(rows[:5], 0.1), rows[5:6] + 1e-4 * rows[0])
-    np.testing.assert_allclose(nearly.directions @ nearly.directions.T, np.eye(6), atol=1e-6)
-    np.testing.assert_allclose(
-        nearly.projections, nearly.directions @ oracle.images.T, atol=1e-4, rtol=0
-    )
-    assert np.abs(nearly.projections - whole.projections).max() > 4e-4
-    y = whole.projections[:, 17]
-    np.testing.assert_allclose(along.masses(y), whole.masses(y), atol=1e-6)
-
-
 @pytest.mark.parametrize("along_rows", [False, True])
 def test_choose_h_is_the_best_of_a_grid(along_rows):
     images, _ = evaluation_set()
@@ -228,7 +210,7 @@ def test_bad_input():
         (lambda: Oracle(x, oracle.labels, 0.0), r"h 0\.0 must be"),
         (lambda: oracle.along(rows[:, :4], 0.1), "do not fit images of 5 pixels"),
         (lambda: oracle.along(2 * rows, 0.1), "row 0 has length 2"),
-        (lambda: oracle.extend(along, rows[:1]), "row 4 is not orthogonal to row 0"),
+        (lambda: oracle.along(rows[[0, 1, 0]], 0.1), "row 2 is not orthogonal to row 0"),
         (lambda: oracle.along(rows, -1.0), "sigma_y"),
         (lambda: along.law(np.zeros(5, dtype=np.float32)), "do not fit 4 directions"),
         (lambda: along.law(np.float32([np.nan])), "not finite"),

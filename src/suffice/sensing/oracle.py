@@ -70,16 +70,6 @@ class Oracle:
         directions = self._fitting(directions)
         return Along(self, directions, sigma_y, self.project(directions))
 
-    def extend(self, along: Along, directions: Floats) -> Along:
-        """`along` with more rows ``(new, size)``, as adaptive probes need; only they cost time."""
-        everything = self._fitting(np.concatenate([along.directions, directions]))
-        # Rows put right by rounding or more are other rows, and projected anew.
-        t = len(along.directions)
-        kept = t if np.array_equal(everything[:t], along.directions) else 0
-        new = self.project(everything[kept:])
-        projections = np.concatenate([along.projections[:kept], new])
-        return Along(self, everything, along.sigma_y, projections)
-
     def project(self, directions: Floats) -> Floats:
         """The coordinates of every image, ``(T, n)``; summed in double, as weights are steep."""
         rows = directions.astype(np.float64)
