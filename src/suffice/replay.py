@@ -1,0 +1,193 @@
+"""Rules over a vote log, all pools at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suffice.errors import BadInput
+from suffice.rule import Rule
+from suffice.votes import VoteLog
+
+__all__ = ["Outcome", "Replay", "paired_interval"]
+
+NONE = -1
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a rule did on each image of a log, and in sum.
+
+    Means over images count every image: one that never declares counts all its rounds and
+    samples, and is never counted as declared.
+    """
+
+    label: NDArray[np.int64]
+    """The declared class of each image, (I,); -1 where none was declared."""
+    rounds: NDArray[np.int64]
+    """Rounds sensed, (I,)."""
+    samples: NDArray[np.int64]
+    """Votes drawn, (I,)."""
+    truth: NDArray[np.int64]
+    """The true labels, (I,)."""
+    final_leader: NDArray[np.int64]
+    """The leader of all votes logged in the last round, (I,)."""
+
+    @cached_property
+    def declared(self) -> NDArray[np.bool_]:
+        """Whether a class was declared, (I,)."""
+        declared: NDArray[np.bool_] = self.label != NONE
+        return declared
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether the true class was declared, (I,)."""
+        right: NDArray[np.bool_] = self.declared & (self.label == self.truth)
+        return right
+
+    def summary(self, seed: int = 0) -> dict[str, Any]:
+        """Accuracy given a declaration, share declared, mean rounds and samples, with intervals.
+
+        Intervals hold 95% of the bootstrap over images.
+        """
+        weights = _resamples(len(self.label), seed)
+        declared, right = self.declared.astype(float), self.right.astype(float)
+        rest = ~self.declared
+        return {
+            "accuracy": float(_ratio(right.sum(), declared.sum())),
+            "accuracy_interval": _interval(_ratio(weights @ right, weights @ declared)),
+            "declared": float(declared.mean()),
+            "declared_interval": _interval(weights @ declared),
+            "rounds": float(self.rounds.mean()),
+            "rounds_interval": _interval(weights @ self.rounds),
+            "samples": float(self.samples.mean()),
+            "samples_interval": _interval(weights @ self.samples),
+            "undeclared_leader_accuracy": (
+                float((self.final_leader == self.truth)[rest].mean()) if rest.any() else None
+            ),
+        }
+
+
+class Replay:
+    """A log made ready: the counts of every class after every vote, shared by all rules.
+
+    >>> votes = np.array([[[7, 7, 1, 7]]], dtype=np.uint8)
+    >>> log = VoteLog(np.array([0]), np.array([7]), votes, {})
+    >>> outcome = Replay(log).run(Rule([1, 2, 2], [0, 0, 0], "two votes"))
+    >>> outcome.label.tolist(), outcome.samples.tolist()
+    ([7], [2])
+    """
+
+    def __init__(self, log: VoteLog) -> None:
+        self.log = log
+        pools = log.votes.reshape(-1, log.draws)
+        # One class more than there are: those not seen yet, whose count is 0.
+        kind = np.uint8 if log.draws < 256 else np.int32
+        self._counts = np.zeros((log.draws + 1, log.classes + 1, len(pools)), dtype=kind)
+        for c in range(log.classes):
+            np.cumsum((pools == c).T, axis=0, dtype=kind, out=self._counts[1:, c])
+
+    def run(self, rule: Rule | Sequence[Rule]) -> Outcome:
+        """Replay one rule for all rounds, or a list with one rule a round."""
+        log = self.log
+        rules = [rule] * log.rounds if isinstance(rule, Rule) else list(rule)
+        if len(rules) > log.rounds:
+            raise BadInput(
+                f"{len(rules)} rules, one a round, but the log has {log.rounds} rounds; give fewer"
+            )
+        shape = (len(log.images), log.rounds)
+        label, drawn = np.full(shape, NONE), np.zeros(shape, dtype=np.int64)
+        if all(other is rules[0] for other in rules):
+            first, count = self.pools(rules[0])
+            label, drawn = first.reshape(shape), count.reshape(shape)
+        else:
+            for t, one in enumerate(rules):
+                pools = np.arange(shape[0]) * log.rounds + t
+                label[:, t], drawn[:, t] = self.pools(one, pools)
+        label, drawn = label[:, : len(rules)], drawn[:, : len(rules)]
+        # The probes of the next round looked at the first `prefix` draws: they are charged.
+        drawn = np.where(label == NONE, np.maximum(drawn, log.prefix), drawn)
+        declared = (label != NONE).any(axis=1)
+        last = np.where(declared, (label != NONE).argmax(axis=1), len(rules) - 1)
+        images = np.arange(shape[0])
+        return Outcome(
+            label=label[images, last],
+            rounds=last + 1,
+            samples=np.cumsum(drawn, axis=1)[images, last],
+            truth=log.truth,
+            final_leader=self.leaders[:, len(rules) - 1],
+        )
+
+    @cached_property
+    def leaders(self) -> NDArray[np.int64]:
+        """The leader of all votes of each pool, (I, T)."""
+        return self.log.leaders()
+
+    def pools(
+        self, rule: Rule, pools: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The declared class (-1 for none) and the votes drawn, for each pool of the log."""
+        if rule.n_max > self.log.draws:
+            raise BadInput(
+                f"rule {rule.name!r} draws up to {rule.n_max} votes, but the log has "
+                f"{self.log.draws} a pool; use a rule with n_max {self.log.draws} or less"
+            )
+        counts = self._counts if pools is None else self._counts[:, :, pools]
+        size = counts.shape[2]
+        label = np.full(size, NONE, dtype=np.int64)
+        drawn = np.full(size, rule.n_max, dtype=np.int64)
+        index = np.arange(size)
+        if rule.stop[0] > 0:
+            return label, np.zeros(size, dtype=np.int64)
+        alive = np.ones(counts.shape[1:], dtype=bool)
+        highest = np.maximum.accumulate(rule.stop)
+        shrunk = 0
+        for n in range(1, rule.n_max + 1):
+            now = counts[n] if not shrunk else counts[n][:, index]
+            ended = np.zeros(len(index), dtype=bool)
+            if rule.declare[n] <= n:
+                crossed = alive & (now >= rule.declare[n])
+                ended = crossed.any(axis=0)
+                label[index[ended]] = crossed[:, ended].argmax(axis=0)
+            if highest[n] > highest[n - 1]:
+                alive &= now >= highest[n]
+                ended |= ~alive.any(axis=0)
+            if ended.any():
+                drawn[index[ended]] = n
+                index, alive, shrunk = index[~ended], alive[:, ~ended], True
+            if not len(index):
+                break
+        return label, drawn
+
+
+def paired_interval(
+    values: NDArray[Any], others: NDArray[Any], seed: int = 0
+) -> tuple[float, tuple[float, float]]:
+    """The ratio of two means over the same images, with 95% of its paired bootstrap."""
+    weights = _resamples(len(values), seed)
+    ratio = float(values.mean() / others.mean())
+    return ratio, _interval(_ratio(weights @ values, weights @ others))
+
+
+def _resamples(count: int, seed: int) -> NDArray[np.float64]:
+    """The share of each image in each bootstrap resample, (RESAMPLES, count)."""
+    generator = np.random.Generator(np.random.Philox(seed))
+    return generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+
+
+def _interval(values: NDArray[Any]) -> tuple[float, float]:
+    low, high = (
+        np.nanquantile(values, [0.025, 0.975]) if np.isfinite(values).any() else [np.nan] * 2
+    )
+    return float(low), float(high)
+
+
+def _ratio(top: Any, bottom: Any) -> Any:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.divide(top, bottom)

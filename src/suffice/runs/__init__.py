@@ -1,0 +1,1 @@
+"""Runs over many images: shards that are made once, anywhere, and never half."""
