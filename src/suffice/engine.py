@@ -368,7 +368,7 @@ class _Run:
         """Give each finished vote to its pool, in draw order, and act on the verdicts."""
         if not len(slots):
             return
-        finite: NDArray[np.bool_] = np.isfinite(images).all(axis=1)
+        finite = np.logical_and.reduce(np.isfinite(images), axis=1)
         for slot, image, label, good in zip(
             slots.tolist(), images, labels.tolist(), finite.tolist(), strict=True
         ):

@@ -12,26 +12,26 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from suffice.errors import BadInput, RunFailed
 from suffice.files import write_whole
 from suffice.runs.shards import Parts, RunConfig, Shard, load_parts, make_shard, versions
-from suffice.votes import VoteLog, write_log
+from suffice.votes import write_log
 
-__all__ = ["execute"]
+__all__ = ["execute", "spread"]
 
 MANIFEST = "manifest.json"
 WORKER_BYTES = 900 * 2**20
 """What one worker with its model takes at its peak."""
 TRIES = 5
 
-Progress = Callable[[int, int], None]
-"""Called with shards done and shards in all."""
+T = TypeVar("T")
+Work = Callable[[Parts, Shard], T]
 
 
 def execute(
@@ -39,11 +39,12 @@ def execute(
     folder: str | Path,
     on: str = "local",
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Make the shards of the run that are missing in `folder`; return the folder.
+    """Make the shards of the run's vote log that are missing in `folder`; return the folder.
 
-    `on` is `local` (this process), `processes`, or `ray` or `ray:ADDRESS` for a cluster.
+    `on` is `local` (this process), `processes`, or `ray` or `ray:ADDRESS` for a cluster;
+    `progress` is called with shards done and shards in all.
     """
     folder = Path(folder)
     try:
@@ -57,21 +58,38 @@ def execute(
     missing = [shard for shard in shards if shard.name not in manifest["shards"]]
     report = progress or (lambda done, total: None)
     report(len(shards) - len(missing), len(shards))
-    makers = {"local": _local, "processes": _processes, "ray": _ray}
-    way, _, address = on.partition(":")
-    if way not in makers or (address and way != "ray"):
-        raise BadInput(f"on {on!r} is unknown; use local, processes, ray or ray:ADDRESS")
-    if missing:
+    began = time.monotonic()
+    for shard, log in spread(config, missing, make_shard, on, workers):
+        write_log(log, folder / shard.name)
+        manifest["shards"][shard.name] = _sha256(folder / shard.name)
+        manifest["hashes"] = log.metadata["hashes"]
+        manifest["seconds"] += time.monotonic() - began
         began = time.monotonic()
-        for shard, log in makers[way](config, missing, workers, address):
-            write_log(log, folder / shard.name)
-            manifest["shards"][shard.name] = _sha256(folder / shard.name)
-            manifest["hashes"] = log.metadata["hashes"]
-            manifest["seconds"] += time.monotonic() - began
-            began = time.monotonic()
-            _write_manifest(folder, manifest)
-            report(len(manifest["shards"]), len(shards))
+        _write_manifest(folder, manifest)
+        report(len(manifest["shards"]), len(shards))
     return folder
+
+
+def spread(
+    config: RunConfig,
+    shards: Sequence[Shard],
+    work: Work[T],
+    on: str = "local",
+    workers: int | None = None,
+) -> Iterator[tuple[Shard, T]]:
+    """Do `work(parts, shard)` for every shard and give the results as they finish."""
+    way, _, address = on.partition(":")
+    if way not in ("local", "processes", "ray") or (address and way != "ray"):
+        raise BadInput(f"on {on!r} is unknown; use local, processes, ray or ray:ADDRESS")
+    if workers is not None and workers < 1:
+        raise BadInput(f"workers {workers} must be at least 1")
+    if not shards:
+        return iter(())
+    if way == "local":
+        return _local(config, shards, work)
+    if way == "processes":
+        return _processes(config, shards, work, workers)
+    return _ray(config, shards, work, workers, address)
 
 
 def _open_manifest(folder: Path, config: RunConfig) -> dict[str, Any]:
@@ -119,20 +137,17 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-Made = Iterator[tuple[Shard, VoteLog]]
-
-
-def _local(config: RunConfig, shards: list[Shard], workers: int | None, address: str) -> Made:
+def _local(config: RunConfig, shards: Sequence[Shard], work: Work[T]) -> Iterator[tuple[Shard, T]]:
     parts = load_parts(config)
     for shard in shards:
-        yield shard, make_shard(parts, shard)
+        yield shard, work(parts, shard)
 
 
-def _processes(config: RunConfig, shards: list[Shard], workers: int | None, address: str) -> Made:
+def _processes(
+    config: RunConfig, shards: Sequence[Shard], work: Work[T], workers: int | None
+) -> Iterator[tuple[Shard, T]]:
     cores = len(os.sched_getaffinity(0))
     count = workers or cores
-    if count < 1:
-        raise BadInput(f"workers {count} must be at least 1")
     room = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // WORKER_BYTES
     if count > max(room, 1):
         raise BadInput(
@@ -149,12 +164,12 @@ def _processes(config: RunConfig, shards: list[Shard], workers: int | None, addr
             initargs=(config, max(1, cores // count), os.getpid()),
         )
         try:
-            futures = {pool.submit(_work, shard): shard for shard in left}
+            futures = {pool.submit(_work, work, shard): shard for shard in left}
             for future in as_completed(futures):
                 shard = futures[future]
-                log = future.result()
+                result = future.result()
                 left.remove(shard)
-                yield shard, log
+                yield shard, result
             return
         except BrokenProcessPool:
             continue  # a worker was killed: what it had not finished is made again
@@ -182,13 +197,15 @@ def _die_with(parent: int) -> None:
     os._exit(1)
 
 
-def _work(shard: Shard) -> VoteLog:
+def _work(work: Work[T], shard: Shard) -> T:
     if _PARTS is None:
         raise RunFailed("the worker has no parts loaded")
-    return make_shard(_PARTS, shard)
+    return work(_PARTS, shard)
 
 
-def _ray(config: RunConfig, shards: list[Shard], workers: int | None, address: str) -> Made:
+def _ray(
+    config: RunConfig, shards: Sequence[Shard], work: Work[T], workers: int | None, address: str
+) -> Iterator[tuple[Shard, T]]:
     try:
         import ray
     except ImportError:
@@ -212,13 +229,14 @@ def _ray(config: RunConfig, shards: list[Shard], workers: int | None, address: s
         def __init__(self) -> None:
             self.parts = load_parts(config, threads=1)
 
-        def work(self, shard: Shard) -> VoteLog:
-            return make_shard(self.parts, shard)
+        def work(self, shard: Shard) -> T:
+            return work(self.parts, shard)
 
     try:
         start: Any = Worker  # the decorator made it an actor class
         actors = [start.remote() for _ in range(min(count, len(shards)))]
-        idle, queue, running = actors, shards[::-1], {}
+        idle, queue = actors, list(shards[::-1])
+        running: dict[Any, tuple[Any, Shard]] = {}
         while queue or running:
             while idle and queue:
                 actor, shard = idle.pop(), queue.pop()

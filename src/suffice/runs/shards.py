@@ -115,6 +115,7 @@ class Parts:
         rules: list[Rule],
         names: Whole,
         progress: Callable[[int, int, int], None] | None = None,
+        batch: int | None = None,
     ) -> tuple[list[Episode], Ledger]:
         """Sense some of the evaluation images, one rule a round."""
         config = self.config
@@ -127,7 +128,7 @@ class Parts:
             config.seed,
             config.first_draw,
         )
-        return sense(scene, self.sampler, self.classifier, self.batch, progress)
+        return sense(scene, self.sampler, self.classifier, batch or self.batch, progress)
 
 
 def load_parts(
@@ -156,9 +157,11 @@ def load_parts(
     }
     sampler: Sampler
     if config.sampler == "oracle":
-        from suffice.sensing.oracle import oracle_parts
+        from suffice.sensing.exact import OracleSampler, read_label
+        from suffice.sensing.oracle import mnist_oracle
 
-        sampler, classifier, hashes["prior"] = oracle_parts(config.data_dir)
+        exact = OracleSampler(mnist_oracle(config.data_dir))
+        sampler, classifier, hashes["prior"] = exact, read_label, exact.digest
     else:
         ddrm = DDRM(
             weights.load_prior(device=device),
