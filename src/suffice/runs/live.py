@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -70,7 +71,7 @@ def run_live(
         raise BadInput(f"{len(listed)} rules for {config.rounds} rounds; give one a round, or one")
     parts = 1 if on == "local" else (workers or 2)
     cuts = np.linspace(0, config.images, min(parts, config.images) + 1).astype(int)
-    shards = [Shard(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    shards = [Shard(int(a), int(b)) for a, b in itertools.pairwise(cuts)]
     work = partial(_sense, rules=listed, batch=batch, total=config.images if parts == 1 else 0)
     done = dict(spread(config, shards, work, on, workers))
     episodes = tuple(episode for shard in shards for episode in done[shard][0])

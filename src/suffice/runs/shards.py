@@ -157,11 +157,11 @@ def load_parts(
     }
     sampler: Sampler
     if config.sampler == "oracle":
-        from suffice.sensing.exact import OracleSampler, read_label
         from suffice.sensing.oracle import mnist_oracle
+        from suffice.sensing.oracle_sampler import OracleSampler
 
         exact = OracleSampler(mnist_oracle(config.data_dir))
-        sampler, classifier, hashes["prior"] = exact, read_label, exact.digest
+        sampler, classifier, hashes["prior"] = exact, exact.classify, exact.oracle.digest
     else:
         ddrm = DDRM(
             weights.load_prior(device=device),

@@ -14,6 +14,7 @@ the law of the real digits.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +63,14 @@ class Oracle:
         self.h = float(h)
         self.classes = int(labels.max()) + 1
         self.slices = np.searchsorted(self.labels, np.arange(self.classes + 1))
+
+    @property
+    def digest(self) -> str:
+        """What names this prior in a vote log."""
+        content = hashlib.sha256(f"oracle {self.h}".encode())
+        content.update(self.images.tobytes())
+        content.update(self.labels.astype(np.int64).tobytes())
+        return content.hexdigest()
 
     def along(self, directions: Floats, sigma_y: float) -> Along:
         """The posterior given measurements along orthonormal rows ``(T, size)``."""
