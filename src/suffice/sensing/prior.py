@@ -22,7 +22,7 @@ __all__ = ["Denoiser", "Prior", "UNet"]
 class Denoiser(Protocol):
     """The posterior mean of a clean image given a noisy one: any callable of this shape."""
 
-    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor: ...
+    def __call__(self, x: Tensor, sigma: Tensor, /) -> Tensor: ...
 
 
 class Block(nn.Module):
