@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -91,12 +92,19 @@ def calibrate_alpha(
 
 
 def smallest_n_max(
-    tau: Any, eps: Any, q_alt: Any, power: Any, prior: Prior = UNIFORM, every: int = 1
+    tau: Any,
+    eps: Any,
+    q_alt: Any,
+    power: Any,
+    prior: Prior = UNIFORM,
+    every: int = 1,
+    fewest_looks: int = 1,
 ) -> tuple[int, Calibration]:
     """The smallest cap at which the calibrated rule reaches a power at q_alt, and its alpha.
 
     Power is a sawtooth in n_max, so every cap is passed in turn; the steps may be long, because
     no later cap affords a larger alpha than an earlier one. The cap is a multiple of `every`.
+    A rule that can declare at fewer than `fewest_looks` votes is passed over.
 
     >>> smallest_n_max(0.70, 0.05, 0.85, 0.92)[0]
     95
@@ -112,14 +120,15 @@ def smallest_n_max(
         found = calibrate_alpha(tau, eps, n_max, prior, every)
         horizon = _looks(min(2 * n_max, largest), every)
         boundary = posterior_boundary(horizon, mass, found.up_to, prior)
-        reached = _declared(boundary, horizon, alternative).cumsum()
+        declared = _declared(boundary, horizon, alternative)
+        reached = declared.cumsum()
         here = float(reached[n_max])
-        if here >= wanted:
+        if here >= wanted and np.count_nonzero(declared[: n_max + 1]) >= fewest_looks:
             return n_max, found
         if here > best["power"]:
             best = {"n_max": n_max, "power": here, "alpha": found.alpha, "size": found.size}
         enough = np.flatnonzero(reached >= wanted)
-        further = int(enough[0]) if enough.size else horizon.size
+        further = int(enough[0]) if enough.size else int(horizon.size)
         n_max = max(n_max + 1, further)
         n_max += -n_max % every
     raise CalibrationInfeasible(
@@ -177,19 +186,11 @@ def match_fixed(rule: Rule, tau: Any, q_alt: Any, tolerance: float = 0.0) -> Rul
 
     `tolerance` loosens the power only.
 
-    >>> from suffice.calibrate import sequential_rule
     >>> dict(match_fixed(sequential_rule(0.70, 0.0091, 97), 0.70, 0.85).parameters)["samples"]
     73
     """
     mass, alternative = float(probability(tau, "tau")), between(q_alt, "q_alt", tau)
-    size, power = oc(rule, [mass, alternative])
-    if not 0 <= tolerance < power:
-        raise BadInput(
-            f"tolerance = {tolerance} is outside 0 to the rule's power {power:.3g}; choose less"
-        )
-    if size <= 0:
-        raise BadInput(f"the rule never declares at tau = {tau}; match one that can")
-    limit, wanted = size * (1 + ROUNDING), (power - tolerance) * (1 - ROUNDING)
+    size, limit, wanted = _to_match(rule, tau, q_alt, tolerance)
     for first in range(1, LARGEST_POOL, 1_000):
         samples = np.arange(first, first + 1_000)
         r = smallest_critical_count(samples, mass, limit)
@@ -199,27 +200,43 @@ def match_fixed(rule: Rule, tau: Any, q_alt: Any, tolerance: float = 0.0) -> Rul
         enough = np.flatnonzero((reached >= wanted) & (2 * r > samples))
         if enough.size:
             at = int(enough[0])
-            parameters = {"tau": mass, "eps": float(size), "q_alt": alternative}
+            parameters = {"tau": mass, "eps": size, "q_alt": alternative}
             return fixed_rule(int(samples[at]), int(r[at]), "one-look", parameters, 1, True)
     raise CalibrationInfeasible(
         f"no fixed pool of up to {LARGEST_POOL} samples has size {size:.3g} at tau = {tau} and "
-        f"power {power:.3g} at q_alt = {q_alt}; choose q_alt further above tau, or a tolerance",
-        best={"size": float(size), "power": float(reached[-1]), "samples": int(samples[-1])},
+        f"power {wanted:.3g} at q_alt = {q_alt}; choose q_alt further above tau, or a tolerance",
+        best={"size": size, "power": float(reached[-1]), "samples": int(samples[-1])},
     )
 
 
 def match_sequential(rule: Rule, tau: Any, q_alt: Any, tolerance: float = 0.0) -> Rule:
-    """The sequential rule with the smallest cap that matches a rule's size and power.
+    """The sequential rule of the smallest cap with at most a rule's size and at least its power.
+
+    A rule that can declare at one vote only is a fixed pool, and no match for one. `tolerance`
+    loosens the power only.
 
     >>> fixed = fixed_rule(32, 28, "one-look", {"tau": 0.7}, 1, True)
     >>> match_sequential(fixed, 0.70, 0.93).n_max
     42
     """
-    alternative = between(q_alt, "q_alt", tau)
-    size, power = oc(rule, [float(probability(tau, "tau")), alternative])
-    limit, wanted = float(size), float(power - tolerance)
-    n_max, found = smallest_n_max(tau, limit, q_alt, wanted)
-    return sequential_rule(tau, found.alpha, n_max, eps=limit, q_alt=alternative, power=wanted)
+    size, limit, wanted = _to_match(rule, tau, q_alt, tolerance)
+    n_max, found = smallest_n_max(tau, limit, q_alt, wanted, fewest_looks=2)
+    return sequential_rule(
+        tau, found.alpha, n_max, eps=size, q_alt=float(q_alt), power=float(wanted)
+    )
+
+
+def _to_match(rule: Rule, tau: Any, q_alt: Any, tolerance: float) -> tuple[float, float, float]:
+    """The rule's size, and with slack for rounding the size allowed and the power wanted."""
+    masses = [float(probability(tau, "tau")), between(q_alt, "q_alt", tau)]
+    size, power = (float(chance) for chance in oc(rule, masses))
+    if size <= 0:
+        raise BadInput(f"the rule never declares at tau = {tau}; match one that can")
+    if not 0 <= tolerance < power:
+        raise BadInput(
+            f"tolerance = {tolerance} is outside 0 to the rule's power {power:.3g}; choose less"
+        )
+    return size, size * (1 + ROUNDING), (power - tolerance) * (1 - ROUNDING)
 
 
 def _looks(n_max: int, every: int) -> NDArray[np.int64]:
@@ -271,7 +288,7 @@ def _shortest_decimal(above: float, up_to: float) -> float:
     """The decimal of fewest digits strictly between two numbers, the largest of them."""
     for digits in range(1, 18):
         scale = 10**digits
-        decimal = Fraction(int(Fraction(up_to) * scale), scale)
+        decimal = Fraction(ceil(Fraction(up_to) * scale) - 1, scale)
         if above * (1 + ROUNDING) < decimal < up_to * (1 - ROUNDING):
             return float(decimal)
     return (above + up_to) / 2
