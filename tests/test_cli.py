@@ -64,7 +64,8 @@ def test_design_sequential_is_the_papers(report) -> None:
     [
         ("plug-in --tau .7 --samples 32", suffice.plug_in(0.7, 32)),
         ("plug-in --tau .7 --samples 32 --full", suffice.plug_in(0.7, 32, curtailed=False)),
-        ("one-look --tau .7 --eps .1 --samples 30 --every 5", suffice.one_look(0.7, 0.1, 30, every=5)),
+        ("one-look --tau .7 --eps .1 --samples 9 --every 5",
+         suffice.one_look(0.7, 0.1, 9, every=5)),
         ("sequential --tau .78 --eps .05 --n-max 32", suffice.sequential(0.78, eps=0.05, n_max=32)),
         ("sprt --tau .7 --eps .05 --q-alt .9 --power .8 --n-max 60",
          suffice.sprt(0.7, 0.9, 0.05, 0.8, 60)),
@@ -196,10 +197,8 @@ def test_a_failed_run_exits_with_1(run, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_python_m_suffice_is_the_same_command() -> None:
     line = [sys.executable, "-m", "suffice"]
-    good = subprocess.run(
-        [*line, *"bound --tau .7 --q .85 --size .05 --power .9 --json".split()],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    bound = ["bound", "--tau=.7", "--q=.85", "--size=.05", "--power=.9", "--json"]
+    good = subprocess.run([*line, *bound], capture_output=True, text=True, check=False)
     assert (good.returncode, good.stderr) == (0, "")
     assert json.loads(good.stdout)["bound"] > 0
     bad = subprocess.run([*line, "certify"], capture_output=True, text=True, check=False)
