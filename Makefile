@@ -18,7 +18,7 @@ test: .venv/.test
 	$(BIN)/pytest -n 2
 
 bench: .venv/.run
-	$(BIN)/python bench/pool.py
+	set -e; for each in bench/*.py; do echo "$$each"; $(BIN)/python "$$each"; done
 
 clean:
 	rm -rf .venv
