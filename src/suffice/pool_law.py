@@ -63,7 +63,7 @@ def pool_law(rule: Rule, pi: ArrayLike) -> PoolLaw:
     >>> float(result.expected_samples), result.declared.round(9).tolist(), result.method
     (2.625, [0.5, 0.15625], 'exact')
     """
-    law = _laws(pi, 1)
+    law = vote_laws(pi, 1)
     whole = _pool_laws(rule, law[None], 0.0)
     if whole.method != "exact" and affordable(rule, law):
         declared, samples = joint_law(rule, law)
@@ -77,10 +77,11 @@ def pool_laws(rule: Rule, pis: ArrayLike) -> PoolLaw:
     >>> pool_laws(Rule([1, 2, 2], [0, 0, 1], "two in a row"), [[1.0], [0.5]]).declared.tolist()
     [[1.0], [0.25]]
     """
-    return _pool_laws(rule, _laws(pis, 2), TINY)
+    return _pool_laws(rule, vote_laws(pis, 2), TINY)
 
 
-def _laws(pi: ArrayLike, dimensions: int) -> Floats:
+def vote_laws(pi: ArrayLike, dimensions: int) -> Floats:
+    """One vote law, shape (C,), or rows of them, shape (M, C), once each is known to be one."""
     what = "pi" if dimensions == 1 else "pis"
     try:
         laws = np.asarray(pi, dtype=np.float64)
