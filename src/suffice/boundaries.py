@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaincc, betaln
 
 from suffice.curtail import curtail
 from suffice.errors import BadInput
@@ -77,6 +76,8 @@ def fixed_rule(
 
 def binomial_tail(r: Any, samples: Any, q: float) -> Any:
     """P(K >= r) for K ~ Bin(samples, q) and 1 <= r <= samples."""
+    from scipy.special import betainc  # here, because it takes longer to import than numpy
+
     return betainc(r, np.subtract(samples, r) + 1.0, q)
 
 
@@ -87,6 +88,8 @@ def smallest_critical_count(samples: NDArray[np.int64], tau: float, size: float)
 
 def lower_tail(n: Any, k: Any, tau: float, prior: Prior) -> Any:
     """P(pi_c <= tau | k of n votes) under a Beta prior."""
+    from scipy.special import betainc
+
     return betainc(k + prior[0], np.subtract(n, k) + prior[1], tau)
 
 
@@ -106,6 +109,7 @@ def mixture_boundary(n: NDArray[np.int64], tau: float, eps: float) -> Counts:
     >>> mixture_boundary(np.arange(1, 8), 0.5, 0.1).tolist()
     [2, 3, 4, 5, 5, 6, 7]
     """
+    from scipy.special import betaincc, betaln
 
     def grown(n: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.bool_]:
         with np.errstate(divide="ignore"):  # a wealth of 0 has no logarithm, and has not grown

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
 from typing import Any
-
-from scipy.special import rel_entr
 
 from suffice.curtail import forced
 from suffice.errors import BadInput
@@ -64,4 +63,4 @@ def two_can_cross(rule: Rule) -> bool:
 
 
 def _divergence(x: float, y: float) -> float:
-    return float(rel_entr(x, y) + rel_entr(1 - x, 1 - y))
+    return x * log(x / y) + (1 - x) * log((1 - x) / (1 - y))

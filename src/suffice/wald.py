@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -64,7 +65,7 @@ def design(tau: float, q_alt: float, eps: float, power: float, n_max: int, every
     search = _Search(tau, q_alt, eps, power, n_max, every)
     best: Design | None = None
     for cut in search.cuts():
-        best = search.cheapest(cut, 0, search.lowers.size - 1, best)
+        best = search.best_with_cut(cut, best)
     if best is None:
         size, reached = search.most_powerful()
         raise CalibrationInfeasible(
@@ -86,6 +87,7 @@ class _Search:
         self.masses = np.array([tau, q_alt])
         n = np.arange(n_max)
         n = n[(n % every == 0) & (n > 0)]
+        self.last_look = int(n[-1]) if n.size else 0
         reach = FURTHEST * self.share / float(np.log((1 - tau) / (1 - q_alt)))
         self.uppers = _between(n, self.share, reach)
         self.lowers = _between(n, -self.share, reach)
@@ -109,49 +111,76 @@ class _Search:
         self.chances, self.cost = chances, cost
 
     def cuts(self) -> list[int | None]:
-        """The counts at which the test may end, the likeliest best one first."""
-        tau, q_alt = self.masses * self.n_max
-        counts = np.arange(max(1, int(tau)), min(self.n_max, int(np.ceil(q_alt))) + 1)
+        """The counts at which the test may declare at the cap, the likeliest best one first."""
+        counts = np.arange(max(1, int(self.masses[0] * self.n_max)), self.n_max + 1)
         # A cut below the line just before it is valid only as a majority.
         counts = counts[2 * counts > self.n_max]
-        if not counts.size:
+        if 2 * self.share < 1:
             return [None]
         return list(counts[np.abs(counts - self.share * self.n_max).argsort()].tolist())
 
-    def cheapest(
-        self, cut: int | None, tight: int, loose: int, best: Design | None
+    def best_with_cut(self, cut: int | None, best: Design | None) -> Design | None:
+        """The better of `best` and the cheapest test with this cut."""
+        tight, loose = 0, self.lowers.size - 1
+        if (
+            cut is not None
+        ):  # a lower line above the cut just before the cap: the same as a later cut
+            tight = int(np.searchsorted(self.lowers, self.share * self.last_look - cut))
+        if best is not None:
+            dear = self._first(tight, loose + 1, lambda low: self._too_dear(cut, low, best))
+            loose = dear - 1
+        if tight > loose:
+            return best
+        return self._cheapest(cut, tight, loose, 0, best)
+
+    def _cheapest(
+        self, cut: int | None, tight: int, loose: int, floor: int, best: Design | None
     ) -> Design | None:
-        """The better of `best` and the cheapest test of this cut with a lower line in a range."""
-        up = self.tightest_upper(cut, tight)
-        if up is None or (best is not None and self.cost(cut, tight, up) >= best.cost):
-            return best  # looser lower lines fare no better
+        """The better of `best` and the cheapest with a lower line in a range."""
+        up = self.tightest_upper(cut, tight, floor)
+        if up is None:
+            return best  # looser lower lines have more size still
         if self.chances(cut, tight, up)[1] >= self.power:
-            return Design(
-                float(self.uppers[up]), float(self.lowers[tight]), cut, self.cost(cut, tight, up)
-            )
+            cost = self.cost(cut, tight, up)
+            if best is not None and cost >= best.cost:
+                return best
+            return Design(float(self.uppers[up]), float(self.lowers[tight]), cut, cost)
         # No test in the range has more power than its loosest lower with its tightest upper line.
         if tight == loose or self.chances(cut, loose, up)[1] < self.power:
             return best
         middle = (tight + 1 + loose) // 2
-        found = self.cheapest(cut, tight + 1, middle, best)
+        found = self._cheapest(cut, tight + 1, middle, up, best)
         if found is not best or middle == loose:
             return found
-        return self.cheapest(cut, middle + 1, loose, best)
+        return self._cheapest(cut, middle + 1, loose, up, best)
 
-    def tightest_upper(self, cut: int | None, low: int) -> int | None:
-        """The first upper line with a size of at most eps; None where there is none."""
-        first, last = 0, self.uppers.size - 1
-        if cut is not None:  # below the cut the upper line would be stricter at the cap than before
-            first = min(last, int(np.searchsorted(self.uppers, cut - 1 - self.share * self.n_max)))
-        if self.chances(cut, low, last)[0] > self.eps:
-            return None
-        while first < last:
-            middle = (first + last) // 2
-            if self.chances(cut, low, middle)[0] <= self.eps:
-                last = middle
+    def _too_dear(self, cut: int | None, low: int, best: Design) -> bool:
+        up = self.tightest_upper(cut, low)
+        return up is None or self.cost(cut, low, up) >= best.cost
+
+    def tightest_upper(self, cut: int | None, low: int, floor: int = 0) -> int | None:
+        """The first upper line, from `floor` on, with a size of at most eps, if there is one."""
+        end = self.uppers.size
+        if cut is not None:  # lines that end below the cut would be stricter at the cap than before
+            floor = max(floor, int(np.searchsorted(self.uppers, cut - 1 - self.share * self.n_max)))
+        floor, step = min(floor, end - 1), 1
+        while floor + step < end and self.chances(cut, low, floor + step - 1)[0] > self.eps:
+            floor, step = floor + step, 2 * step
+        found = self._first(
+            floor, min(floor + step, end), lambda up: self.chances(cut, low, up)[0] <= self.eps
+        )
+        return None if found == end else found
+
+    @staticmethod
+    def _first(start: int, end: int, holds: Callable[[int], bool]) -> int:
+        """The first index from which a monotone condition holds; `end` if it holds nowhere."""
+        while start < end:
+            middle = (start + end) // 2
+            if holds(middle):
+                end = middle
             else:
-                first = middle + 1
-        return first
+                start = middle + 1
+        return start
 
     def most_powerful(self) -> tuple[float, float]:
         """Size and power of the most powerful test of the family."""
