@@ -44,8 +44,12 @@ class Measured:
                 f"y of shape {tuple(y.shape)} does not fit a matrix of shape "
                 f"{tuple(matrix.shape)}; y needs one row a vote and one column a measurement"
             )
+        if not matrix.isfinite().all():
+            raise BadInput("a matrix that is not finite measures nothing; give real numbers")
+        if not (np.isfinite(sigma_y) and sigma_y >= 0):
+            raise BadInput(f"sigma_y {sigma_y} must be a number of at least 0")
         u, s, rows = torch.linalg.svd(matrix.double(), full_matrices=False)
-        keep = s > s.max() * max(matrix.shape) * torch.finfo(torch.float64).eps
+        keep = s > s[:1] * max(matrix.shape) * torch.finfo(torch.float64).eps
         u, s, rows = u[:, keep], s[keep], rows[keep]
         values = (y.double() @ u) / s
         noise = (sigma_y / s).expand(len(y), -1)
@@ -91,7 +95,12 @@ class DDRM:
         eta_b: float = 1.0,
     ) -> None:
         levels = noise_levels() if levels is None else np.asarray(levels, dtype=float)
-        if levels.ndim != 1 or len(levels) < 2 or levels[-1] != 0 or np.any(np.diff(levels) >= 0):
+        if (
+            levels.ndim != 1
+            or len(levels) < 2
+            or levels[-1] != 0
+            or not np.all(np.diff(levels) < 0)
+        ):
             raise BadInput(f"noise levels {levels} must fall and end at 0; see noise_levels()")
         for name, value in (("eta", eta), ("eta_b", eta_b)):
             if not 0 <= value <= 1:
