@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from suffice.calibrate import certified_tau
 from suffice.errors import BadInput
-from suffice.path import PathLaw, PathMeans, along
-from suffice.pool_law import pool_laws
+from suffice.path import PathMeans, along
 from suffice.replay import Outcome, Replay
 from suffice.rule import Rule
 from suffice.rules import one_look, plug_in, sequential
 from suffice.votes import VoteLog
 
-__all__ = ["BLOCKS", "EPS", "Block", "Experiment", "Paper", "Row", "papers_table", "whole_pools"]
+__all__ = ["BLOCKS", "EPS", "Block", "Experiment", "Paper", "Row", "papers_table", "take"]
 
 EPS = 0.05
 S = 32
@@ -192,29 +191,27 @@ class Experiment:
     """The two logs made ready; each rule is replayed and predicted once."""
 
     def __init__(self, log_32: VoteLog, log_128: VoteLog) -> None:
-        if not (
-            np.array_equal(log_32.images, log_128.images) and log_32.rounds == log_128.rounds
-        ):
+        if not (np.array_equal(log_32.images, log_128.images) and log_32.rounds == log_128.rounds):
             raise BadInput("the two logs differ in images or rounds; make both from one run")
         self.logs = {"32": log_32, "128": log_128}
         self.truth = log_32.truth
         self.classes = int(max(log_32.classes, log_128.classes, self.truth.max() + 1))
         self.all = np.arange(len(log_32.images))
+        self.fitted: dict[tuple[str, float], list[tuple[Rules, Images]]] = {}
+        """What was fitted to the log: by scheme and tau, rules and the images reported on."""
         self._replays: dict[str, Replay] = {}
         self._masses: dict[str, NDArray[np.float64]] = {}
-        self._outcomes: dict[Rule, Outcome] = {}
+        self._outcomes: dict[Rule | tuple[Rule, ...], Outcome] = {}
         self._predicted: dict[tuple[Rule, str], PathMeans] = {}
 
     def outcome(self, rules: Rules, images: Images | None = None) -> Outcome:
         """What the rules did on the smallest log that has votes enough."""
-        alone = rules if isinstance(rules, Rule) else None
-        if alone is not None and alone in self._outcomes:
-            return take(self._outcomes[alone], images)
-        caps = [rule.n_max for rule in ([rules] if alone is not None else rules)]
-        outcome = self.replay("32" if max(caps) <= self.logs["32"].draws else "128").run(rules)
-        if alone is not None:
-            self._outcomes[alone] = outcome
-        return take(outcome, images)
+        key = rules if isinstance(rules, Rule) else tuple(rules)
+        if key not in self._outcomes:
+            cap = max(rule.n_max for rule in ([key] if isinstance(key, Rule) else key))
+            name = "32" if cap <= self.logs["32"].draws else "128"
+            self._outcomes[key] = self.replay(name).run(rules)
+        return take(self._outcomes[key], images)
 
     def replay(self, name: str) -> Replay:
         """The log of this name, made ready."""
@@ -230,16 +227,11 @@ class Experiment:
 
     def predict(self, rule: Rule, pools: bool = False) -> dict[str, PathMeans]:
         """Predictions from both logs; with `pools`, also by the law of the whole pool."""
-        ways: dict[str, tuple[Callable[..., PathLaw], str]] = {
-            "32": (along, "32"),
-            "128": (along, "128"),
-        }
-        if pools:
-            ways |= {"pool_32": (whole_pools, "32"), "pool_128": (whole_pools, "128")}
-        for key, (way, log) in ways.items():
+        ways = {"32": False, "128": False} | ({"pool_32": True, "pool_128": True} if pools else {})
+        for key, exact in ways.items():
             if (rule, key) not in self._predicted:
-                means = way(rule, self.masses(log), self.truth).mean
-                self._predicted[rule, key] = means
+                masses = self.masses(key.removeprefix("pool_"))
+                self._predicted[rule, key] = along(rule, masses, self.truth, exact).mean
         return {key: self._predicted[rule, key] for key in ways}
 
     def row(self, block: float, scheme: str, tau: float, rule: Rule, **more: Any) -> Row:
@@ -256,30 +248,6 @@ def papers_table(experiment: Experiment) -> list[Row]:
         for block in BLOCKS
         for name, make, paper in block.rows
     ]
-
-
-def whole_pools(rule: Rule, masses: NDArray[np.float64], truth: NDArray[np.int64]) -> PathLaw:
-    """Follow a rule along paths like `along`, but with the law of the whole pool at each state.
-
-    >>> path = whole_pools(Rule([1, 1], [0, 0], "first vote"), np.full((1, 3, 2), 0.5), np.array([0]))
-    >>> path.mean.samples, path.mean.accuracy
-    (1.0, 0.5)
-    """
-    order = np.argsort(-masses, axis=-1, kind="stable")
-    ranked = np.take_along_axis(masses, order, axis=-1)
-    distinct, where = np.unique(ranked.reshape(-1, masses.shape[-1]), axis=0, return_inverse=True)
-    law = pool_laws(rule, distinct)
-    where = where.reshape(masses.shape[:-1])
-    by_rank = law.declared[where]
-    each = np.empty_like(by_rank)
-    np.put_along_axis(each, order, by_rank, axis=-1)
-    declare = np.minimum(each.sum(axis=-1), 1.0)
-    going_on = np.cumprod(1.0 - declare, axis=-1)
-    reach = np.concatenate([np.ones_like(going_on[..., :1]), going_on[..., :-1]], axis=-1)
-    of_true = np.take_along_axis(each, truth[..., None, None], axis=-1)[..., 0]
-    nothing = np.full(of_true.shape, np.nan)
-    correct = np.divide(of_true, declare, out=nothing, where=declare > 0)
-    return PathLaw(reach, declare, correct, law.expected_samples[where])
 
 
 def take(outcome: Outcome, images: Images | None) -> Outcome:

@@ -1,0 +1,272 @@
+"""This library's rules beside the paper's: at the same certificate, and at matched accuracy.
+
+A rule that is fitted to a log is designed on every second image and reported on the others, both
+ways round: every image is reported under a rule that was designed without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from suffice.calibrate import certified_tau
+from suffice.errors import BadInput, CalibrationInfeasible
+from suffice.lattice import oc
+from suffice.optimal import optimal
+from suffice.path import PathMeans, along
+from suffice.replay import Outcome
+from suffice.reproduce import BLOCKS, EPS, Experiment, Images, Row, Rules, S
+from suffice.rule import Rule
+from suffice.rules import e_process, one_look, plug_in, sequential, sprt
+
+__all__ = ["SCHEMES", "Scheme", "added_table", "frontier", "matched_table"]
+
+CLOSE = 0.005  # measured accuracies this close are matched
+DECLARED = 0.95  # the share of images that a design declares, if it is to count
+POWER = 0.9  # the power of the sequential rule at the q_alt that it shares with its rivals
+HUNDREDTHS = 100
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A family of rules over tau; a fitted one also looks at the images that it is given."""
+
+    name: str
+    make: Callable[[float], Rule] | None = None
+    fit: Callable[[Experiment, float, Images], Rules] | None = None
+
+
+def _rival(tau: float, n_max: int) -> tuple[float, float]:
+    """The sequential rule's power, and the q_alt at which it is about POWER."""
+    rule = sequential(tau, EPS, n_max=n_max)
+    masses = np.arange(1, 1000) / 1000
+    masses = masses[masses > tau]
+    powers = oc(rule, masses)
+    at = min(int(np.searchsorted(powers, POWER)), len(masses) - 1)
+    # A hair less than its power, which a rule can miss by rounding alone.
+    return float(masses[at]), float(np.floor(powers[at] * 1e6) / 1e6)
+
+
+def _sprt(tau: float) -> Rule:
+    q_alt, power = _rival(tau, S)
+    try:
+        return sprt(tau, q_alt, EPS, power, S)
+    except CalibrationInfeasible as error:  # its family stops short of that power: take the most
+        return sprt(tau, q_alt, EPS, np.floor(error.best["power"] * 1e6) / 1e6, S)
+
+
+def _one_optimal(experiment: Experiment, tau: float, images: Images) -> Rule:
+    """The optimal rule for the leader masses of the pools that the sequential rule reaches."""
+    reached = experiment.outcome(sequential(tau, EPS, n_max=S), images).rounds
+    leaders = experiment.masses("32")[images].max(axis=-1)
+    rounds = np.arange(leaders.shape[1])
+    masses, counts = np.unique(leaders[rounds < reached[:, None]], return_counts=True)
+    q_alt, power = _rival(tau, S)
+    weights = np.column_stack([masses, counts / counts.sum()])
+    return optimal(tau, EPS, q_alt, power, S, weights).rule
+
+
+SEQUENTIAL = Scheme("Sequential", lambda tau: sequential(tau, EPS, n_max=S))
+SCHEMES = (
+    Scheme("Plug-in (full)", lambda tau: plug_in(tau, S, curtailed=False)),
+    Scheme("Plug-in (curt.)", lambda tau: plug_in(tau, S)),
+    Scheme("One-look", lambda tau: one_look(tau, EPS, S)),
+    SEQUENTIAL,
+    Scheme("Sequential (n_max=128)", lambda tau: sequential(tau, EPS, n_max=128)),
+    Scheme("e-process", lambda tau: e_process(tau, EPS, S, curtailed=True)),
+    Scheme("SPRT", _sprt),
+    Scheme("Optimal (one rule)", fit=_one_optimal),
+)
+"""The paper's families, then this library's."""
+ADDED = SCHEMES[5:]
+
+
+def added_table(experiment: Experiment, tell: Callable[[], None] = lambda: None) -> list[Row]:
+    """For each block the sequential rule and this library's rules, all with its certificate."""
+    rows = []
+    for block in BLOCKS:
+        base = row_of(experiment, SEQUENTIAL, block.target, block.certificate)
+        rows.append(base)
+        for scheme in ADDED:
+            rows.append(against(row_of(experiment, scheme, block.target, block.certificate), base))
+            tell()
+    return rows
+
+
+def matched_table(experiment: Experiment, tell: Callable[[], None] = lambda: None) -> list[Row]:
+    """Every scheme with its tau moved until its measured accuracy is that of the block.
+
+    Where 1.00 is out of reach, the first block is the highest accuracy that all schemes reach.
+    """
+    tops: dict[str, tuple[float, float]] = {}
+    for scheme in SCHEMES:
+        start = tops[SEQUENTIAL.name][0] + 0.03 if SEQUENTIAL.name in tops else 0.99
+        tops[scheme.name] = _top(experiment, scheme, start)
+        tell()
+    reachable = min(accuracy for _, accuracy in tops.values())
+    rows: list[Row] = []
+    for block in BLOCKS:
+        target = block.target if reachable >= block.target - CLOSE else reachable
+        taus: dict[str, float] = {}
+        part = []
+        for scheme in SCHEMES:
+            start = taus.get(SEQUENTIAL.name, block.certificate)
+            top = tops[scheme.name][0]
+            tau, off = _match(experiment, scheme, target, min(start, top), top)
+            taus[scheme.name] = tau
+            note = "" if abs(off) <= CLOSE else f"{off:+.3f} from the target is its nearest"
+            extra = {"target": target, "matched": abs(off) <= CLOSE}
+            row = row_of(experiment, scheme, block.target, tau)
+            part.append(replace(row, note="; ".join(filter(None, [row.note, note])), extra=extra))
+            tell()
+        base = next(row for row in part if row.scheme == SEQUENTIAL.name)
+        rows += [row if row is base else against(row, base) for row in part]
+    return rows
+
+
+def frontier(experiment: Experiment, scheme: Scheme, step: float = 0.02) -> list[dict[str, float]]:
+    """Accuracy, samples and rounds of a scheme as tau rises from .50."""
+    points = []
+    for tau in np.round(np.arange(0.50, 0.99, step), 2).tolist():
+        try:
+            outcome = outcome_of(experiment, scheme, tau)
+        except BadInput:
+            continue
+        if outcome.declared.mean() < DECLARED:
+            continue
+        points.append(
+            {
+                "tau": tau,
+                "accuracy": _accuracy(outcome),
+                "samples": float(outcome.samples.mean()),
+                "rounds": float(outcome.rounds.mean()),
+            }
+        )
+    return points
+
+
+def row_of(experiment: Experiment, scheme: Scheme, block: float, tau: float) -> Row:
+    """The row of a scheme at one tau; a fitted scheme is fitted twice, on each half."""
+    if scheme.make is not None:
+        return experiment.row(block, scheme.name, tau, scheme.make(tau))
+    designs = _designs(experiment, scheme, tau)
+    rules = [rule for fitted, _ in designs for rule in _listed(fitted)]
+    predicted = {}
+    for name in ("32", "128"):
+        masses, truth = experiment.masses(name), experiment.truth
+        parts = [along(fitted, masses[images], truth[images]).mean for fitted, images in designs]
+        predicted[name] = _joined_means(parts, [len(images) for _, images in designs])
+    return Row(
+        block,
+        scheme.name,
+        tau,
+        tuple(rules),
+        min(certified_tau(rule, EPS) for rule in rules if rule.stop[0] == 0),
+        _joined(experiment, designs),
+        predicted,
+        note="designed on one half of the images, reported on the other, both ways round",
+    )
+
+
+def outcome_of(experiment: Experiment, scheme: Scheme, tau: float) -> Outcome:
+    """What a scheme does at one tau."""
+    if scheme.make is not None:
+        return experiment.outcome(scheme.make(tau))
+    return _joined(experiment, _designs(experiment, scheme, tau))
+
+
+def against(row: Row, base: Row) -> Row:
+    """The row with its samples and rounds as shares of another's on the same images."""
+    shares = {
+        **row.outcome.compare(base.outcome),
+        "rounds_ratio": float(row.outcome.rounds.sum() / base.outcome.rounds.sum()),
+    }
+    return replace(row, extra={**row.extra, **shares})
+
+
+Designs = Sequence[tuple[Rules, Images]]
+
+
+def _designs(experiment: Experiment, scheme: Scheme, tau: float) -> Designs:
+    """The rules fitted on each half, with the half that they are reported on."""
+    if scheme.fit is None:
+        raise BadInput(f"scheme {scheme.name!r} makes no rules; give it `make` or `fit`")
+    key = (scheme.name, tau)
+    if key not in experiment.fitted:
+        halves = experiment.all[::2], experiment.all[1::2]
+        experiment.fitted[key] = [
+            (scheme.fit(experiment, tau, ours), theirs) for ours, theirs in (halves, halves[::-1])
+        ]
+    return experiment.fitted[key]
+
+
+def _joined(experiment: Experiment, designs: Designs) -> Outcome:
+    """The outcomes on the two halves as one, in the order of the images."""
+    order = np.argsort(np.concatenate([images for _, images in designs]))
+    parts = [experiment.outcome(rules, images) for rules, images in designs]
+    names = [entry.name for entry in fields(Outcome)]
+    return Outcome(
+        **{name: np.concatenate([getattr(part, name) for part in parts])[order] for name in names}
+    )
+
+
+def _joined_means(parts: Sequence[PathMeans], sizes: Sequence[int]) -> PathMeans:
+    """The means over all images from those over each part of them."""
+    shares = np.array(sizes) / sum(sizes)
+    declared = shares @ [part.declared for part in parts]
+    right = shares @ [part.declared * part.accuracy for part in parts]
+    return PathMeans(
+        accuracy=float(right / declared),
+        declared=float(declared),
+        rounds=float(shares @ [part.rounds for part in parts]),
+        samples=float(shares @ [part.samples for part in parts]),
+    )
+
+
+def _listed(rules: Rules) -> list[Rule]:
+    return [rules] if isinstance(rules, Rule) else list(rules)
+
+
+def _accuracy(outcome: Outcome) -> float:
+    return float(outcome.right.sum() / max(outcome.declared.sum(), 1))
+
+
+def _top(experiment: Experiment, scheme: Scheme, start: float) -> tuple[float, float]:
+    """The largest tau in hundredths at which a scheme declares nearly all, and its accuracy."""
+    for at in range(min(round(start * HUNDREDTHS), 99), 49, -1):
+        tau = at / HUNDREDTHS
+        try:
+            outcome = outcome_of(experiment, scheme, tau)
+        except BadInput:
+            continue
+        if outcome.declared.mean() >= DECLARED:
+            return tau, _accuracy(outcome)
+    raise BadInput(f"{scheme.name} declares less than {DECLARED:.0%} of the images at every tau")
+
+
+def _match(
+    experiment: Experiment, scheme: Scheme, target: float, start: float, top: float
+) -> tuple[float, float]:
+    """The tau whose measured accuracy is nearest to the target, and how far off it is.
+
+    Walks from `start` by hundredths until the target lies between two steps, then by thousandths.
+    """
+
+    def off(tau: float) -> float:
+        return _accuracy(outcome_of(experiment, scheme, tau)) - target
+
+    tried = {start: off(start)}
+    for step in (0.01, 0.001):
+        tau = min(tried, key=lambda tau: (abs(tried[tau]), len(str(tau)), tau))
+        if step < 0.01 and abs(tried[tau]) <= CLOSE:
+            break
+        towards = step if tried[tau] < 0 else -step
+        while tried[tau] * towards < 0:
+            tau = round(tau + towards, 3)
+            if not 0.50 <= tau <= top:
+                break
+            tried[tau] = off(tau)
+    best = min(tried, key=lambda tau: (abs(tried[tau]), len(str(tau)), tau))
+    return best, tried[best]
