@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its `special` is loaded at first use: it takes longer to import than numpy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, gammaln, xlog1py, xlogy
 
 from suffice.arrangements import NEGLIGIBLE, Arrangements, arrangements
 from suffice.errors import BadInput
@@ -155,7 +155,7 @@ def _declared(table: Arrangements, masses: Floats, tiny: float) -> tuple[Floats,
     at_n = np.zeros((n.size, size))
     at_n[np.arange(n.size), n] = 1.0
     q = masses[:, :, None]
-    declared = np.exp(weight + xlogy(k, q) + xlog1py(n - k, -q)) @ at_n
+    declared = np.exp(weight + scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)) @ at_n
     oc = declared.sum(axis=2)
     reached = declared.cumsum(axis=2)
     slack = np.zeros((m, size))
@@ -172,10 +172,10 @@ def _declared(table: Arrangements, masses: Floats, tiny: float) -> tuple[Floats,
     rest = pairs.n - pairs.first - pairs.second
     weight = (
         np.log(pairs.share)
-        + gammaln(pairs.n + 1.0)
-        - gammaln(pairs.first + 1.0)
-        - gammaln(pairs.second + 1.0)
-        - gammaln(rest + 1.0)
+        + scipy.special.gammaln(pairs.n + 1.0)
+        - scipy.special.gammaln(pairs.first + 1.0)
+        - scipy.special.gammaln(pairs.second + 1.0)
+        - scipy.special.gammaln(rest + 1.0)
     )
     at_n = np.zeros((pairs.n.size, size))
     at_n[np.arange(pairs.n.size), pairs.n] = 1.0
@@ -188,9 +188,13 @@ def _declared(table: Arrangements, masses: Floats, tiny: float) -> tuple[Floats,
                 continue
             p, q = masses[some, high, None], masses[some, low, None]
             neither = np.maximum(1.0 - p - q, 0.0)
-            other = weight + xlogy(rest, neither)
+            other = weight + scipy.special.xlogy(rest, neither)
             for first, second, late in ((p, q, low), (q, p, high)):
-                log = other + xlogy(pairs.first, first) + xlogy(pairs.second, second)
+                log = (
+                    other
+                    + scipy.special.xlogy(pairs.first, first)
+                    + scipy.special.xlogy(pairs.second, second)
+                )
                 declared[some, late] -= np.exp(log) @ at_n
     return np.maximum(declared, 0.0), slack
 
@@ -205,7 +209,7 @@ def _all_out(table: Arrangements, masses: Floats, n: int, tiny: float) -> tuple[
     if sure > n:
         return np.ones(len(masses)), np.zeros(len(masses))
     if tiny:
-        least = float(betaincinv(sure, n - sure + 1, tiny))
+        least = float(scipy.special.betaincinv(sure, n - sure + 1, tiny))
     doubtful = (masses > least).sum(axis=1)
     all_out, doubt = np.ones(len(masses)), np.zeros(len(masses))
     doubt += tiny * ((masses > 0) & (masses <= least)).sum(axis=1)
@@ -264,8 +268,12 @@ def _poisson(mass: Floats, n: int, size: int) -> Floats:
     """Poisson probabilities of 0 .. size-1 with mean n*mass, shape (M, size)."""
     k = np.arange(size)
     mean = n * mass[:, None]
-    return np.asarray(np.exp(xlogy(k, mean) - mean - gammaln(k + 1.0)))
+    return np.asarray(np.exp(scipy.special.xlogy(k, mean) - mean - scipy.special.gammaln(k + 1.0)))
 
 
 def _log_choose(n: NDArray[np.int64], k: NDArray[np.int64]) -> Floats:
-    return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0))
+    return np.asarray(
+        scipy.special.gammaln(n + 1.0)
+        - scipy.special.gammaln(k + 1.0)
+        - scipy.special.gammaln(n - k + 1.0)
+    )

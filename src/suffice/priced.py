@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy  # its `special` is loaded at first use: it takes longer to import than numpy
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlog1py, xlogy
 
 from suffice.curtail import forced
 from suffice.lattice import Floats
@@ -178,5 +178,11 @@ def best_prices(problem: Problem) -> tuple[Floats, float, list[Vertex]]:
 def _binomial(n: int, q: Floats) -> Floats:
     """P(k of n | q), shape (J, n+1)."""
     k = np.arange(n + 1)
-    log = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-    return np.asarray(np.exp(log + xlogy(k, q[:, None]) + xlog1py(n - k, -q[:, None])))
+    log = (
+        scipy.special.gammaln(n + 1.0)
+        - scipy.special.gammaln(k + 1.0)
+        - scipy.special.gammaln(n - k + 1.0)
+    )
+    return np.asarray(
+        np.exp(log + scipy.special.xlogy(k, q[:, None]) + scipy.special.xlog1py(n - k, -q[:, None]))
+    )
