@@ -10,110 +10,26 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.errors import BadInput
+from suffice.inputs import INVALID, whole
 from suffice.pool import Pool
-from suffice.rule import Rule
+from suffice.scene import Episode, Ledger, Scene
 from suffice.sensing.noise import measurement_noise
-from suffice.sensing.probes import Probes, measure
+from suffice.sensing.probes import measure
+from suffice.sensing.slots import OneStep, Slots
 from suffice.sensing.states import Classifier, Floats, Sampler, States, Whole
 
-__all__ = ["Episode", "Ledger", "Scene", "Slots", "sense"]
-
-INVALID = 255
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What is sensed, and how: images, probes, noise and the rule of each round."""
-
-    images: Floats
-    """(n, d)"""
-    names: Whole
-    """(n,): the number of each image, which keys its random numbers."""
-    probes: Probes
-    rules: Sequence[Rule]
-    """One rule a round; their number is the sensing budget."""
-    sigma_y: float
-    seed: int = 0
-    first_draw: int = 0
-    """The number of a pool's first draw: another one gives other votes at the same states."""
-
-    def __post_init__(self) -> None:
-        if len(self.images) != len(self.names):
-            raise BadInput(f"{len(self.images)} images but {len(self.names)} names; give one each")
-        if not len(self.images):
-            raise BadInput("no images to sense; give at least one")
-        if not self.rules:
-            raise BadInput("no rounds to sense; give one rule a round, at least one")
-        if not (np.isfinite(self.sigma_y) and self.sigma_y >= 0):
-            raise BadInput(f"sigma_y {self.sigma_y} must be a number of at least 0")
-
-
-@dataclass(frozen=True)
-class Episode:
-    """How one image was sensed."""
-
-    name: int
-    label: int | None
-    """The declared class; None where no round declared."""
-    rounds: int
-    """Rounds sensed: the declaring one, or all."""
-    samples: int
-    """Votes charged: those that the pools counted, and those that only the probes needed."""
-    votes: tuple[NDArray[np.uint8], ...]
-    """The votes of each round's pool, in draw order; 255 is an invalid vote."""
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """What a run drew, and what became of it."""
-
-    drawn: int
-    """Samples begun."""
-    used: int
-    """Samples that were charged to an episode."""
-    invalid: int
-    """Votes for no class."""
-    broken: tuple[tuple[int, int, int], ...]
-    """(image, round, draw) of each sample that was not finite."""
-    batches: int
-    """Steps of the whole batch."""
-    batch_fill: float
-    """Mean share of the network's places in use, until draining starts; 0 if it never was full."""
-    draining_from: float
-    """The share of the run's steps after which the batch was never full again."""
-    seconds: float
-    sampler_seconds: float
-    """Of these, in the sampler's steps and the classifier."""
-
-    @property
-    def wasted(self) -> int:
-        """Samples begun that no episode needed."""
-        return self.drawn - self.used
-
-
-class Slots(Protocol):
-    """Places for samples that start and end at different times (see `DDRMSlots`)."""
-
-    capacity: int
-    shape: int
-    rows_filled: int
-    rows_run: int
-
-    def start(self, slots: Whole, states: States) -> None: ...
-    def stop(self, slots: Whole) -> None: ...
-    def step(self) -> tuple[Whole, Floats]: ...
-
+__all__ = ["Progress", "sense"]
 
 Progress = Callable[[int, int, int], None]
-"""Called with images done, verdicts and samples."""
+"""Called with images done, classes declared and samples used."""
 
 
 def sense(
@@ -123,40 +39,16 @@ def sense(
     batch: int = 128,
     progress: Progress | None = None,
 ) -> tuple[list[Episode], Ledger]:
-    """Sense every image until its rule declares or the rounds are over."""
-    if batch < 1:
-        raise BadInput(f"batch {batch} must be at least 1")
-    return _Run(scene, sampler, classifier, batch, progress).result()
+    """Sense every image until its rule declares or the rounds are over.
+
+    Up to `batch` samples are in flight at once. A sampler with a method `slots(batch)` (see
+    `Slots`) may advance samples that began at different times; any other is called on whole
+    batches.
+    """
+    return _Run(scene, sampler, classifier, whole(batch, "batch"), progress).result()
 
 
-class OneStep:
-    """Places for a sampler that draws whole samples: each ends at the step after its start."""
-
-    def __init__(self, sampler: Sampler, capacity: int) -> None:
-        self.capacity = self.shape = capacity
-        self.rows_filled = self.rows_run = 0
-        self._sampler = sampler
-        self._begun: list[tuple[Whole, States]] = []
-
-    def start(self, slots: Whole, states: States) -> None:
-        """Begin one sample in each of the given free slots."""
-        self._begun.append((slots, states))
-
-    def stop(self, slots: Whole) -> None:
-        """Nothing is in flight between steps."""
-
-    def step(self) -> tuple[Whole, Floats]:
-        """Draw all that was begun."""
-        begun, self._begun = self._begun, []
-        if not begun:
-            return np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.float32)
-        slots = np.concatenate([at for at, _ in begun])
-        self.rows_filled += len(slots)
-        self.rows_run += self.shape * -(-len(slots) // self.shape)
-        return slots, np.concatenate([self._sampler(states) for _, states in begun])
-
-
-@dataclass
+@dataclass(eq=False)
 class _Open:
     """An episode under way: a state machine of rounds, each with a pool of votes."""
 
@@ -168,11 +60,11 @@ class _Open:
     pool: Pool
     round: int = 0
     asked: int = 0  # draws of this round that were begun or wait to begin
-    seen: int = 0  # draws delivered, in order
+    seen: int = 0  # draws counted, in order
+    charged: int = 0  # draws counted in all rounds
     early: dict[int, tuple[int, Floats]] = field(default_factory=dict)  # finished out of order
     samples: list[Floats] = field(default_factory=list)  # the round's images that probes look at
     votes: list[NDArray[np.uint8]] = field(default_factory=list)
-    extra: int = 0  # draws charged that no pool counted
 
     def certain(self, prefix: int) -> int:
         """How many draws of this round are needed whatever they are, counted from its first."""
@@ -194,11 +86,11 @@ class _Run:
         stepwise = getattr(sampler, "slots", None)
         self.slots: Slots = stepwise(batch) if stepwise else OneStep(sampler, batch)
         self.free = list(range(batch))[::-1]
-        self.flying: dict[int, tuple[_Open, int, int]] = {}  # slot -> episode, round, draw
+        self.flying: dict[int, tuple[_Open, int]] = {}  # slot -> episode, draw
         self.waiting: list[tuple[int, int, int]] = []  # (round, episode, draw), certain votes
         self.open: dict[int, _Open] = {}
         self.done: dict[int, Episode] = {}
-        self.drawn = self.charged = self.invalid = self.verdicts = 0
+        self.drawn = self.charged = self.invalid = self.declared = 0
         self.broken: list[tuple[int, int, int]] = []
         self.batches = 0
         self.filled = False  # whether every place was in use at the last step
@@ -206,17 +98,11 @@ class _Run:
         self.sampler_seconds = 0.0
         # Only probes that look at samples need directions of their own for every episode.
         self.shared: Floats | None = None
-        self.width = 0
+        self.width = len(scene.rules)
 
     def result(self) -> tuple[list[Episode], Ledger]:
         began = time.perf_counter()
-        scene = self.scene
-        self.shared, self.width = self._directions()
-        for at, (x, name) in enumerate(zip(scene.images, scene.names, strict=True)):
-            empty = np.empty((0, x.size), dtype=np.float32)
-            episode = _Open(at, int(name), x, empty, np.empty(0, np.float32), Pool(scene.rules[0]))
-            self.open[at] = episode
-            self._next_round(episode)
+        self._begin()
         while self.open:
             self._fill()
             entered = time.perf_counter()
@@ -228,7 +114,7 @@ class _Run:
                 self.until_drain = (self.batches, self.slots.rows_filled, self.slots.rows_run)
             self._receive(slots, images, labels)
             if self.progress:
-                self.progress(len(self.done), self.verdicts, self.charged)
+                self.progress(len(self.done), self.declared, self.charged)
         batches, filled, run = self.until_drain
         ledger = Ledger(
             drawn=self.drawn,
@@ -243,17 +129,20 @@ class _Run:
         )
         return [self.done[at] for at in sorted(self.done)], ledger
 
-    def _directions(self) -> tuple[Floats | None, int]:
-        """All directions of the run, where they are the same for every image; their number."""
-        probes, rounds = self.scene.probes, len(self.scene.rules)
-        size = self.scene.images.shape[1]
-        rows, none = np.empty((0, size), dtype=np.float32), np.empty((0, size), dtype=np.float32)
-        if probes.samples:
-            return None, rounds
-        for _ in range(rounds):
-            new = probes.next(rows, np.zeros(len(rows), dtype=np.float32), none)
-            rows = np.concatenate([rows, new])
-        return rows, len(rows)
+    def _begin(self) -> None:
+        """Measure every image once and ask for its first votes."""
+        scene = self.scene
+        none = np.empty((0, scene.images.shape[1]), dtype=np.float32)
+        if not scene.probes.samples:
+            rows = none
+            for _ in scene.rules:
+                values = np.zeros(len(rows), dtype=np.float32)
+                rows = np.concatenate([rows, scene.probes.next(rows, values, none)])
+            self.shared, self.width = rows, len(rows)
+        for at, (x, name) in enumerate(zip(scene.images, scene.names, strict=True)):
+            nothing = np.empty(0, dtype=np.float32)
+            self.open[at] = _Open(at, int(name), x, none, nothing, Pool(scene.rules[0]))
+            self._next_round(self.open[at])
 
     def _next_round(self, episode: _Open) -> None:
         """Measure, and open a pool; where the rule never looks, measure again."""
@@ -262,6 +151,11 @@ class _Run:
             episode.round += 1
             samples = np.array(episode.samples, dtype=np.float32).reshape(-1, episode.x.size)
             new = scene.probes.next(episode.rows, episode.values, samples)
+            if len(episode.rows) + len(new) > self.width:
+                raise BadInput(
+                    f"the probes name {len(new)} directions at round {episode.round}; "
+                    "probes that look at samples name one a round"
+                )
             z = measurement_noise(scene.seed, episode.name, episode.round, len(new))[0]
             values = measure(episode.x, new, scene.sigma_y, z)
             episode.rows = np.concatenate([episode.rows, new])
@@ -276,30 +170,27 @@ class _Run:
 
     def _ask(self, episode: _Open) -> None:
         """Queue the draws that are certain to be needed and were not asked for yet."""
-        certain = episode.certain(self.scene.probes.samples)
+        certain = episode.certain(self.scene.prefix(episode.round))
         for draw in range(episode.asked, certain):
             heapq.heappush(self.waiting, (episode.round, episode.at, draw))
         episode.asked = max(episode.asked, certain)
 
     def _end_round(self, episode: _Open) -> bool:
         """Close the books of a round; whether another one follows."""
-        verdict = episode.pool.verdict
-        used = np.array(
-            [INVALID if vote is None else vote for vote in episode.pool.votes], dtype=np.uint8
-        )
-        episode.votes.append(used)
-        episode.extra += episode.seen - len(used)
-        declared = verdict.kind == "declared"
+        pool = episode.pool
+        counted = [INVALID if vote is None else vote for vote in pool.votes]
+        episode.votes.append(np.array(counted, dtype=np.uint8))
+        episode.charged += episode.seen
+        declared = pool.verdict.kind == "declared"
         if not declared and episode.round < len(self.scene.rules):
             return True
         del self.open[episode.at]
-        self.verdicts += declared
-        samples = sum(map(len, episode.votes)) + episode.extra
+        self.declared += declared
         self.done[episode.at] = Episode(
             name=episode.name,
-            label=cast(int, verdict.label) if declared else None,
+            label=cast(int, pool.verdict.label) if declared else None,
             rounds=episode.round,
-            samples=samples,
+            samples=episode.charged,
             votes=tuple(episode.votes),
         )
         return False
@@ -312,15 +203,13 @@ class _Run:
             chosen.append((self.open[at], draw))
         busy = len(self.flying) + len(chosen)
         self.filled = busy == self.slots.capacity
-        if not self.filled:
-            spare = min(-busy % self.slots.shape, self.slots.capacity - busy)
-            if spare:
-                chosen += self._likely(spare)
+        spare = min(-busy % self.slots.shape, self.slots.capacity - busy)
+        if spare:
+            chosen += self._likely(spare)
         if not chosen:
             return
         slots = np.array([self.free.pop() for _ in chosen], dtype=np.int64)
-        for slot, (episode, draw) in zip(slots.tolist(), chosen, strict=True):
-            self.flying[slot] = (episode, episode.round, draw)
+        self.flying.update(zip(slots.tolist(), chosen, strict=True))
         self.drawn += len(chosen)
         self.slots.start(slots, self._states(chosen))
 
@@ -364,32 +253,29 @@ class _Run:
             np.array([draw + scene.first_draw for _, draw in chosen], dtype=np.int64),
         )
 
-    def _receive(self, slots: Whole, images: Floats, labels: NDArray[np.uint8]) -> None:
+    def _receive(self, slots: Whole, images: Floats, labels: NDArray[Any]) -> None:
         """Give each finished vote to its pool, in draw order, and act on the verdicts."""
         if not len(slots):
             return
+        _check_votes(slots, images, labels)
         finite = np.logical_and.reduce(np.isfinite(images), axis=1)
         for slot, image, label, good in zip(
             slots.tolist(), images, labels.tolist(), finite.tolist(), strict=True
         ):
-            flight = self.flying.pop(slot, None)
+            if slot not in self.flying:
+                continue  # a verdict on a vote before it in this very step made it useless
+            episode, draw = self.flying.pop(slot)
             self.free.append(slot)
-            if flight is None:
-                continue
-            episode, round_, draw = flight
             if not good:
-                self.broken.append((episode.name, round_, draw + self.scene.first_draw))
-            if episode.at in self.open and episode.round == round_:
-                episode.early[draw] = (label if good else INVALID, image)
-                self._advance(episode)
+                self.broken.append((episode.name, episode.round, draw + self.scene.first_draw))
+            episode.early[draw] = (label if good else INVALID, image)
+            self._advance(episode)
 
     def _advance(self, episode: _Open) -> None:
         """Count the votes whose turn it is."""
-        prefix = self.scene.probes.samples
+        prefix = self.scene.prefix(episode.round)
         while episode.seen in episode.early:
             label, image = episode.early.pop(episode.seen)
-            if not episode.pool.open and episode.seen >= prefix:
-                break
             self.invalid += label == INVALID
             if episode.pool.open:
                 episode.pool.add(None if label == INVALID else label)
@@ -397,7 +283,7 @@ class _Run:
                 episode.samples.append(image)
             episode.seen += 1
             self.charged += 1
-            if episode.seen >= episode.certain(prefix) and not episode.pool.open:
+            if not episode.pool.open and episode.seen >= episode.certain(prefix):
                 self._cancel(episode)
                 if self._end_round(episode):
                     self._next_round(episode)
@@ -405,15 +291,34 @@ class _Run:
         self._ask(episode)
 
     def _cancel(self, episode: _Open) -> None:
-        """Free the places of this episode's samples in flight; a verdict made them useless."""
+        """Free the places of this episode's samples in flight: a verdict made them useless.
+
+        They were merely likely ones, so none of them waits for a place.
+        """
         if episode.asked == episode.seen:
             return
-        useless = [slot for slot, (owner, _, _) in self.flying.items() if owner is episode]
+        useless = [slot for slot, (owner, _) in self.flying.items() if owner is episode]
         for slot in useless:
             del self.flying[slot]
-            self.free.append(slot)
+        self.free += useless
         if useless:
             self.slots.stop(np.array(useless, dtype=np.int64))
-        if self.waiting:
-            self.waiting = [item for item in self.waiting if item[1] != episode.at]
-            heapq.heapify(self.waiting)
+
+
+def _check_votes(slots: Whole, images: Floats, labels: NDArray[Any]) -> None:
+    """Refuse what a user's sampler or classifier may get wrong."""
+    if images.ndim != 2 or len(images) != len(slots):
+        raise BadInput(
+            f"the sampler gave samples of shape {images.shape} for {len(slots)} states; "
+            "give one row a state"
+        )
+    if labels.shape != (len(slots),) or labels.dtype.kind not in "iu":
+        raise BadInput(
+            f"the classifier gave labels of shape {labels.shape} and type {labels.dtype} for "
+            f"{len(slots)} samples; give one whole number a sample"
+        )
+    if labels.min() < 0 or labels.max() > INVALID:
+        raise BadInput(
+            f"the classifier gave label {labels.min() if labels.min() < 0 else labels.max()}; "
+            f"use 0 to {INVALID - 1}, or {INVALID} for an invalid vote"
+        )

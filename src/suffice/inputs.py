@@ -7,7 +7,10 @@ from typing import Any
 
 from suffice.errors import BadInput
 
-__all__ = ["between", "probability", "whole"]
+__all__ = ["INVALID", "between", "probability", "whole"]
+
+INVALID = 255
+"""The label of an invalid vote, a vote for no class, where labels are bytes."""
 
 
 def probability(value: Any, name: str) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "note"]
 
 
 class Progress:
@@ -47,3 +47,9 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         if self._shown and self._first is not None:
             print(file=sys.stderr)
+
+
+def note(line: str) -> None:
+    """One line on standard error that stays, above any progress."""
+    clear = "\r\x1b[K" if sys.stderr.isatty() else ""
+    print(f"{clear}suffice: {line}", file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from suffice.errors import BadInput
 from suffice.rule import Rule
-from suffice.votes import VoteLog
+from suffice.votes import NONE, VoteLog
 
-__all__ = ["Outcome", "Replay", "paired_interval"]
+__all__ = ["Outcome", "Replay"]
 
-NONE = -1
 RESAMPLES = 2000
 
 
@@ -37,7 +36,7 @@ class Outcome:
     truth: NDArray[np.int64]
     """The true labels, (I,)."""
     final_leader: NDArray[np.int64]
-    """The leader of all votes logged in the last round, (I,)."""
+    """The leader of the votes at hand of the last round, (I,); -1 where none is valid."""
 
     @cached_property
     def declared(self) -> NDArray[np.bool_]:
@@ -60,7 +59,8 @@ class Outcome:
         declared, right = self.declared.astype(float), self.right.astype(float)
         rest = ~self.declared
         return {
-            "accuracy": float(_ratio(right.sum(), declared.sum())),
+            # Of nothing declared nothing is known: None.
+            "accuracy": float(right.sum() / declared.sum()) if declared.any() else None,
             "accuracy_interval": _interval(_ratio(weights @ right, weights @ declared)),
             "declared": float(declared.mean()),
             "declared_interval": _interval(weights @ declared),
@@ -71,6 +71,29 @@ class Outcome:
             "undeclared_leader_accuracy": (
                 float((self.final_leader == self.truth)[rest].mean()) if rest.any() else None
             ),
+        }
+
+    def compare(self, other: Outcome, seed: int = 0) -> dict[str, Any]:
+        """This outcome against another one of the same images, with paired intervals.
+
+        The ratio of mean samples, and the differences in accuracy given a declaration and in the
+        share declared.
+        """
+        if not np.array_equal(self.truth, other.truth):
+            raise BadInput("outcomes of different images cannot be paired; replay one log")
+        weights = _resamples(len(self.label), seed)
+        rights = [_ratio(weights @ o.right, weights @ o.declared) for o in (self, other)]
+        shares = [weights @ o.declared for o in (self, other)]
+        samples = _ratio(weights @ self.samples, weights @ other.samples)
+        ours, theirs = self.summary(seed)["accuracy"], other.summary(seed)["accuracy"]
+        known = ours is not None and theirs is not None
+        return {
+            "samples_ratio": float(self.samples.sum() / max(other.samples.sum(), 1)),
+            "samples_ratio_interval": _interval(samples),
+            "accuracy_difference": ours - theirs if known else None,
+            "accuracy_difference_interval": _interval(rights[0] - rights[1]),
+            "declared_difference": float(self.declared.mean() - other.declared.mean()),
+            "declared_difference_interval": _interval(shares[0] - shares[1]),
         }
 
 
@@ -86,20 +109,29 @@ class Replay:
 
     def __init__(self, log: VoteLog) -> None:
         self.log = log
-        pools = log.votes.reshape(-1, log.draws)
+        votes = np.ascontiguousarray(log.votes.reshape(-1, log.draws).T)
+        classes = np.arange(log.classes, dtype=np.uint8)[:, None]
         # One class more than there are: those not seen yet, whose count is 0.
         kind = np.uint8 if log.draws < 256 else np.int32
-        self._counts = np.zeros((log.draws + 1, log.classes + 1, len(pools)), dtype=kind)
-        for c in range(log.classes):
-            np.cumsum((pools == c).T, axis=0, dtype=kind, out=self._counts[1:, c])
+        shape = (log.draws + 1, log.classes + 1, votes.shape[1])
+        self._counts: NDArray[Any] = np.zeros(shape, dtype=kind)
+        for n, vote in enumerate(votes):
+            np.add(self._counts[n, :-1], vote == classes, out=self._counts[n + 1, :-1])
 
     def run(self, rule: Rule | Sequence[Rule]) -> Outcome:
         """Replay one rule for all rounds, or a list with one rule a round."""
         log = self.log
         rules = [rule] * log.rounds if isinstance(rule, Rule) else list(rule)
-        if len(rules) > log.rounds:
+        if not 0 < len(rules) <= log.rounds:
             raise BadInput(
-                f"{len(rules)} rules, one a round, but the log has {log.rounds} rounds; give fewer"
+                f"{len(rules)} rules, one a round, but the log has {log.rounds} rounds; "
+                f"give 1 to {log.rounds}"
+            )
+        short = [one for one in rules if one.n_max < log.prefix]
+        if short:
+            raise BadInput(
+                f"rule {short[0].name!r} draws up to {short[0].n_max} votes, but the log's probes "
+                f"looked at {log.prefix} a round; use a rule with n_max {log.prefix} to {log.draws}"
             )
         shape = (len(log.images), log.rounds)
         label, drawn = np.full(shape, NONE), np.zeros(shape, dtype=np.int64)
@@ -111,8 +143,9 @@ class Replay:
                 pools = np.arange(shape[0]) * log.rounds + t
                 label[:, t], drawn[:, t] = self.pools(one, pools)
         label, drawn = label[:, : len(rules)], drawn[:, : len(rules)]
-        # The probes of the next round looked at the first `prefix` draws: they are charged.
-        drawn = np.where(label == NONE, np.maximum(drawn, log.prefix), drawn)
+        # The probes of a round looked at the first draws of the round before: they are charged.
+        before = drawn[:, :-1]
+        before[:] = np.where(label[:, :-1] == NONE, np.maximum(before, log.prefix), before)
         declared = (label != NONE).any(axis=1)
         last = np.where(declared, (label != NONE).argmax(axis=1), len(rules) - 1)
         images = np.arange(shape[0])
@@ -141,50 +174,42 @@ class Replay:
         counts = self._counts if pools is None else self._counts[:, :, pools]
         size = counts.shape[2]
         label = np.full(size, NONE, dtype=np.int64)
-        drawn = np.full(size, rule.n_max, dtype=np.int64)
-        index = np.arange(size)
         if rule.stop[0] > 0:
             return label, np.zeros(size, dtype=np.int64)
+        drawn = np.full(size, rule.n_max, dtype=np.int64)
+        pool_open = np.ones(size, dtype=bool)
         alive = np.ones(counts.shape[1:], dtype=bool)
+        # A class is alive while its count never fell below a stop, so below the highest so far.
         highest = np.maximum.accumulate(rule.stop)
-        shrunk = 0
         for n in range(1, rule.n_max + 1):
-            now = counts[n] if not shrunk else counts[n][:, index]
-            ended = np.zeros(len(index), dtype=bool)
+            ended = np.zeros(size, dtype=bool)
             if rule.declare[n] <= n:
-                crossed = alive & (now >= rule.declare[n])
-                ended = crossed.any(axis=0)
-                label[index[ended]] = crossed[:, ended].argmax(axis=0)
+                crossed = alive & (counts[n] >= rule.declare[n])
+                ended = crossed.any(axis=0) & pool_open
+                label[ended] = crossed[:, ended].argmax(axis=0)
             if highest[n] > highest[n - 1]:
-                alive &= now >= highest[n]
-                ended |= ~alive.any(axis=0)
-            if ended.any():
-                drawn[index[ended]] = n
-                index, alive, shrunk = index[~ended], alive[:, ~ended], True
-            if not len(index):
+                alive &= counts[n] >= highest[n]
+                ended |= ~alive.any(axis=0) & pool_open
+            drawn[ended] = n
+            pool_open &= ~ended
+            if not pool_open.any():
                 break
         return label, drawn
 
 
-def paired_interval(
-    values: NDArray[Any], others: NDArray[Any], seed: int = 0
-) -> tuple[float, tuple[float, float]]:
-    """The ratio of two means over the same images, with 95% of its paired bootstrap."""
-    weights = _resamples(len(values), seed)
-    ratio = float(values.mean() / others.mean())
-    return ratio, _interval(_ratio(weights @ values, weights @ others))
-
-
+@lru_cache(maxsize=2)
 def _resamples(count: int, seed: int) -> NDArray[np.float64]:
     """The share of each image in each bootstrap resample, (RESAMPLES, count)."""
     generator = np.random.Generator(np.random.Philox(seed))
     return generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
 
 
-def _interval(values: NDArray[Any]) -> tuple[float, float]:
-    low, high = (
-        np.nanquantile(values, [0.025, 0.975]) if np.isfinite(values).any() else [np.nan] * 2
-    )
+def _interval(values: NDArray[Any]) -> tuple[float, float] | None:
+    """Where 95% of the values lie, of resamples that have one."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return None
+    low, high = np.quantile(finite, [0.025, 0.975])
     return float(low), float(high)
 
 

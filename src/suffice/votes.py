@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +15,18 @@ from numpy.typing import NDArray
 
 from suffice.errors import BadInput
 from suffice.files import replacing
+from suffice.inputs import INVALID
 
-__all__ = ["INVALID", "VoteLog", "merge_logs", "read_log", "write_log"]
+__all__ = ["MANIFEST", "NONE", "VoteLog", "merge_logs", "read_log", "sha256", "write_log"]
 
 SCHEMA = 1
-INVALID = 255
-"""A vote for no class."""
-COLUMNS = ("image", "round", "truth", "votes")
+MANIFEST = "manifest.json"
+"""The file in a log's folder that says what run it is and which shards are done."""
+NONE = -1
+"""No class, where labels are signed."""
+COLUMNS = {"image": "int32", "round": "int16", "truth": "int16", "votes": "list<uint8>"}
 KEY = b"suffice"
+AGAIN = "make it again with `suffice log`"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +50,12 @@ class VoteLog:
 
     def __post_init__(self) -> None:
         if self.votes.ndim != 3 or self.votes.shape[0] != len(self.images) or not self.votes.size:
-            raise BadInput(f"votes of shape {self.votes.shape} are no log; images x rounds x draws")
+            raise BadInput(
+                f"votes of shape {self.votes.shape} for {len(self.images)} images are no log; "
+                "give images x rounds x draws, each at least 1"
+            )
+        if len(self.truth) != len(self.images):
+            raise BadInput(f"{len(self.truth)} true labels for {len(self.images)} images")
 
     @property
     def rounds(self) -> int:
@@ -66,19 +77,18 @@ class VoteLog:
         """One more than the largest label."""
         return int(self.votes[self.votes != INVALID].max(initial=0)) + 1
 
-    def pick(self, at: NDArray[Any]) -> VoteLog:
-        """The log of some of the images."""
-        return VoteLog(self.images[at], self.truth[at], self.votes[at], self.metadata)
-
     def laws(self, classes: int | None = None) -> NDArray[np.float64]:
         """The share of each class in each pool, (I, T, C): an estimate of the vote laws."""
         count = classes or self.classes
         return np.stack([(self.votes == c).mean(axis=2) for c in range(count)], axis=2)
 
     def leaders(self) -> NDArray[np.int64]:
-        """The class with the most votes in each pool, (I, T); the lowest of those that tie."""
-        leaders: NDArray[np.int64] = self.laws().argmax(axis=2)
-        return leaders
+        """The class with the most votes in each pool, (I, T); the lowest of those that tie.
+
+        -1 where no vote is valid.
+        """
+        laws = self.laws()
+        return np.where(laws.any(axis=2), laws.argmax(axis=2), NONE)
 
 
 def write_log(log: VoteLog, path: str | Path) -> None:
@@ -104,29 +114,33 @@ def write_log(log: VoteLog, path: str | Path) -> None:
 def read_log(path: str | Path) -> VoteLog:
     """Read one Parquet file, or all of a folder as one log."""
     path = Path(path)
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    if not files:
+    if not path.is_dir():
+        return _read_file(path)
+    files = sorted(path.glob("*.parquet"))
+    manifest = path / MANIFEST
+    if not files and not manifest.exists():
         raise BadInput(f"{path}: no vote log there; make one with `suffice log --out {path}`")
-    return merge_logs([_read_file(file) for file in files], [str(file) for file in files])
+    log = merge_logs([_read_file(file) for file in files], [str(file) for file in files])
+    if manifest.exists():
+        _check_whole(manifest, files, log)
+    return log
 
 
 def merge_logs(logs: Sequence[VoteLog], names: Sequence[str] | None = None) -> VoteLog:
     """One log of the images of several, which must come from the same run."""
+    if not logs:
+        raise BadInput("no logs to merge: the run has no finished shard; give its command again")
     names = names or [f"log {at}" for at in range(len(logs))]
-    first = logs[0]
+    first, facts = logs[0], _facts(logs[0])
     for log, name in zip(logs[1:], names[1:], strict=True):
-        for key in sorted({*first.metadata, *log.metadata} - {"versions"}):
-            ours, theirs = first.metadata.get(key), log.metadata.get(key)
+        others = _facts(log)
+        for key in sorted({*facts, *others}):
+            ours, theirs = facts.get(key), others.get(key)
             if ours != theirs:
                 raise BadInput(
                     f"{name}: {key} is {theirs!r}, but {ours!r} in {names[0]}; "
                     "logs of different runs do not merge"
                 )
-        if log.votes.shape[1:] != first.votes.shape[1:]:
-            raise BadInput(
-                f"{name}: {log.rounds} rounds of {log.draws} draws, but {first.rounds} of "
-                f"{first.draws} in {names[0]}; logs of different runs do not merge"
-            )
     images = np.concatenate([log.images for log in logs])
     order = np.argsort(images, kind="stable")
     twice = np.flatnonzero(np.diff(images[order]) == 0)
@@ -140,45 +154,87 @@ def merge_logs(logs: Sequence[VoteLog], names: Sequence[str] | None = None) -> V
     )
 
 
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _facts(log: VoteLog) -> dict[str, Any]:
+    """All that logs of one run have in common; the software may differ."""
+    facts: dict[str, Any] = {"rounds": log.rounds, "draws": log.draws}
+    for key, value in log.metadata.items():
+        if isinstance(value, Mapping):
+            facts |= {f"{key}.{name}": part for name, part in value.items()}
+        else:
+            facts[key] = value
+    return {key: value for key, value in facts.items() if not key.startswith("versions.")}
+
+
+def _check_whole(manifest: Path, files: Sequence[Path], log: VoteLog) -> None:
+    """Refuse a folder whose files are not those, or not all, that its manifest tells of."""
+    go_on = "give the command that made it again, and it goes on"
+    try:
+        record = json.loads(manifest.read_text(encoding="utf-8"))
+        wanted = {name: shard["sha256"] for name, shard in record["shards"].items()}
+        images = int(record["config"]["images"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BadInput(f"{manifest}: not a whole manifest; {AGAIN} in another folder") from None
+    for file in files:
+        if wanted.get(file.name) != sha256(file):
+            raise BadInput(f"{file}: not the file that {MANIFEST} tells of; {go_on}")
+    if len(log.images) != images:
+        raise BadInput(f"{manifest.parent}: {len(log.images)} of {images} images are done; {go_on}")
+
+
 def _read_file(path: Path) -> VoteLog:
     arrow, parquet = _pyarrow()
-    again = "make it again with `suffice log`"
     try:
-        table = parquet.read_table(path)
+        # By a handle: a path would take a name such as `image=3` for a column.
+        with path.open("rb") as file:
+            table = parquet.read_table(file)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; name a vote log or a folder of them") from None
-    except (arrow.ArrowInvalid, OSError) as error:
+    except (arrow.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
-        raise BadInput(f"{path}: not a whole Parquet file ({reason}); {again}") from None
+        raise BadInput(f"{path}: not a whole Parquet file ({reason}); {AGAIN}") from None
     try:
         metadata = json.loads((table.schema.metadata or {})[KEY])
-    except (KeyError, json.JSONDecodeError):
-        raise BadInput(f"{path}: a Parquet file, but not a vote log; {again}") from None
-    if metadata.get("schema") != SCHEMA:
-        raise BadInput(
-            f"{path}: schema {metadata.get('schema')!r} is not the log schema {SCHEMA}; {again}"
-        )
-    del metadata["schema"]
-    missing = [name for name in COLUMNS if name not in table.column_names]
-    if missing:
-        raise BadInput(f"{path}: column {missing[0]!r} is missing; {again}")
+        schema = metadata.pop("schema", None)
+    except (KeyError, ValueError, AttributeError, TypeError):
+        raise BadInput(f"{path}: a Parquet file, but not a vote log; {AGAIN}") from None
+    if schema != SCHEMA:
+        raise BadInput(f"{path}: schema {schema!r} is not the log schema {SCHEMA}; {AGAIN}")
+    for name, kind in COLUMNS.items():
+        if name not in table.column_names:
+            raise BadInput(f"{path}: column {name!r} is missing; {AGAIN}")
+        column = table[name]
+        found = re.sub(r"\w+: ", "", str(column.type))  # writers name a list's items differently
+        if found != kind or column.null_count:
+            raise BadInput(f"{path}: column {name!r} is {found}, not {kind} without gaps; {AGAIN}")
     if not table.num_rows:
-        raise BadInput(f"{path}: the log is empty; {again}")
-    votes = table["votes"].combine_chunks()
-    draws, flat = len(votes[0]), votes.flatten().to_numpy().astype(np.uint8)
-    images, first = np.unique(table["image"].to_numpy(), return_index=True)
-    rounds = table.num_rows // len(images)
-    shape = (len(images), rounds, draws)
-    whole = np.array_equal(
-        table["round"].to_numpy(), np.tile(np.arange(1, rounds + 1), len(images))
-    ) and np.array_equal(table["image"].to_numpy(), np.repeat(images, rounds))
-    if not whole or flat.size != np.prod(shape):
-        raise BadInput(f"{path}: rows are missing, doubled or uneven; {again}")
+        raise BadInput(f"{path}: the log is empty; {AGAIN}")
+    return _from_table(table, metadata, path)
+
+
+def _from_table(table: Any, metadata: dict[str, Any], path: Path) -> VoteLog:
+    """The log in a table of the right columns, if it has all rows."""
+    lists = table["votes"].combine_chunks()
+    flat, lengths = lists.flatten().to_numpy(), np.diff(lists.offsets.to_numpy())
+    image, truth = table["image"].to_numpy(), table["truth"].to_numpy()
+    images, first = np.unique(image, return_index=True)
+    rounds, draws = table.num_rows // len(images), int(lengths[0])
+    if (
+        np.any(lengths != draws)
+        or not np.array_equal(image, np.repeat(images, rounds))
+        or not np.array_equal(table["round"], np.tile(np.arange(1, rounds + 1), len(images)))
+        or not np.array_equal(truth, np.repeat(truth[first], rounds))
+    ):
+        raise BadInput(f"{path}: rows are missing, doubled or uneven; {AGAIN}")
     for key, found in (("rounds", rounds), ("draws", draws)):
         if metadata.get(key, found) != found:
-            raise BadInput(f"{path}: {found} {key}, but its metadata says {metadata[key]}; {again}")
-    truth = table["truth"].to_numpy()[first].astype(np.int64)
-    return VoteLog(images.astype(np.int64), truth, flat.reshape(shape), metadata)
+            raise BadInput(f"{path}: {found} {key}, but its metadata says {metadata[key]}; {AGAIN}")
+    votes = flat.reshape(len(images), rounds, draws)
+    return VoteLog(images.astype(np.int64), truth[first].astype(np.int64), votes, metadata)
 
 
 def _pyarrow() -> tuple[Any, Any]:

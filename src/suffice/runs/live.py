@@ -10,19 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engine import Episode, Ledger
+from suffice.engine import Progress
 from suffice.errors import BadInput
-from suffice.progress import Progress
-from suffice.replay import NONE, Outcome
+from suffice.inputs import INVALID
+from suffice.progress import note
+from suffice.replay import Outcome
 from suffice.rule import Rule
-from suffice.runs.execute import spread
-from suffice.runs.shards import Parts, RunConfig, Shard
-from suffice.votes import INVALID
+from suffice.runs.parts import Parts
+from suffice.runs.shards import RunConfig, Shard
+from suffice.runs.spread import spread
+from suffice.scene import Episode, Ledger
+from suffice.votes import NONE
 
 __all__ = ["Live", "run_live"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Live:
     """The episodes of a live run, one ledger a worker, and the outcome as replay tells it."""
 
@@ -50,6 +53,7 @@ class Live:
             "drawn": sum(ledger.drawn for ledger in ledgers),
             "wasted": sum(ledger.wasted for ledger in ledgers),
             "invalid": sum(ledger.invalid for ledger in ledgers),
+            "broken": [list(vote) for ledger in ledgers for vote in ledger.broken],
             "seconds": max(ledger.seconds for ledger in ledgers),
             "sampler_seconds": max(ledger.sampler_seconds for ledger in ledgers),
             "batch_fill": fill / steps if steps else 0.0,
@@ -64,16 +68,23 @@ def run_live(
     on: str = "local",
     workers: int | None = None,
     batch: int | None = None,
+    progress: Progress | None = None,
 ) -> Live:
-    """Sense the config's images under one rule for all rounds, or one rule a round."""
+    """Sense the config's images under one rule for all rounds, or one rule a round.
+
+    Each worker takes one part of the images. Progress is told in this process only.
+    """
     listed = [rules] * config.rounds if isinstance(rules, Rule) else list(rules)
     if len(listed) != config.rounds:
         raise BadInput(f"{len(listed)} rules for {config.rounds} rounds; give one a round, or one")
-    parts = 1 if on == "local" else (workers or 2)
-    cuts = np.linspace(0, config.images, min(parts, config.images) + 1).astype(int)
-    shards = [Shard(int(a), int(b)) for a, b in itertools.pairwise(cuts)]
-    work = partial(_sense, rules=listed, batch=batch, total=config.images if parts == 1 else 0)
+    count = 1 if on == "local" else min(workers or 2, config.images)
+    cuts = np.linspace(0, config.images, count + 1).astype(int)
+    shards = [Shard(int(first), int(last)) for first, last in itertools.pairwise(cuts)]
+    work = partial(_sense, rules=listed, batch=batch, progress=progress if on == "local" else None)
     done = dict(spread(config, shards, work, on, workers))
+    for shard in shards:
+        for image, round_, draw in done[shard][1].broken:
+            note(f"image {image}, round {round_}, draw {draw}: not finite, so an invalid vote")
     episodes = tuple(episode for shard in shards for episode in done[shard][0])
     truth = np.concatenate([done[shard][2] for shard in shards])
     return Live(episodes, tuple(done[shard][1] for shard in shards), _outcome(episodes, truth))
@@ -82,28 +93,24 @@ def run_live(
 Sensed = tuple[list[Episode], Ledger, Any]
 
 
-def _sense(parts: Parts, shard: Shard, rules: list[Rule], batch: int | None, total: int) -> Sensed:
+def _sense(
+    parts: Parts, shard: Shard, rules: list[Rule], batch: int | None, progress: Progress | None
+) -> Sensed:
     names = np.arange(shard.first, shard.last)
-    with Progress(total or len(names), "images") as progress:
-
-        def tell(images: int, verdicts: int, samples: int) -> None:
-            progress(images, declared=verdicts, samples=samples)
-
-        episodes, ledger = parts.sense(rules, names, tell, batch)
-    return episodes, ledger, parts.evaluation[1][names]
+    return *parts.sense(rules, names, progress, batch), parts.labels[names]
 
 
 def _outcome(episodes: Sequence[Episode], truth: Any) -> Outcome:
     """The live run in the words of a replay; the final leader is that of the votes drawn."""
-    leaders = []
-    for episode in episodes:
-        last = episode.votes[-1]
-        counts = np.bincount(last[last != INVALID], minlength=1)
-        leaders.append(int(counts.argmax()))
     return Outcome(
         label=np.array([NONE if e.label is None else e.label for e in episodes]),
         rounds=np.array([episode.rounds for episode in episodes]),
         samples=np.array([episode.samples for episode in episodes]),
         truth=truth,
-        final_leader=np.array(leaders),
+        final_leader=np.array([_leader(episode.votes[-1]) for episode in episodes]),
     )
+
+
+def _leader(votes: Any) -> int:
+    valid = votes[votes != INVALID]
+    return int(np.bincount(valid).argmax()) if valid.size else NONE

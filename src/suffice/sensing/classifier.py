@@ -7,11 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from suffice.errors import BadInput
+from suffice.inputs import INVALID
 
-__all__ = ["INVALID", "DigitNet", "vote"]
-
-INVALID = 255
-"""The label of a vote for no class."""
+__all__ = ["DigitNet", "vote"]
 
 
 class DigitNet(nn.Module):

@@ -6,7 +6,6 @@ larger batches are cut, smaller ones padded, and a vote is the same whatever it 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,7 +16,6 @@ from torch import Tensor
 from suffice.sensing.classifier import DigitNet, vote
 from suffice.sensing.ddrm import DDRM, Measured
 from suffice.sensing.noise import vote_noise
-from suffice.sensing.prior import Denoiser
 from suffice.sensing.states import Floats, States, Whole
 
 __all__ = ["DDRMSampler", "DDRMSlots", "DigitClassifier", "best_device"]
@@ -40,8 +38,6 @@ class DDRMSampler:
         self.ddrm = ddrm
         self.device = torch.device(device)
         self.shape = shape or default_shape(device)
-        self.network = Timed(ddrm.denoiser)
-        ddrm.denoiser = self.network
 
     @property
     def steps(self) -> int:
@@ -146,24 +142,6 @@ class DDRMSlots:
     def _measured(self, slots: Tensor) -> Measured:
         rows = self._rows if self._rows.ndim == 2 else self._rows[slots]
         return Measured(rows, self._values[slots], self._noise[slots])
-
-
-class Timed:
-    """A denoiser that counts its evaluations and the seconds spent in them."""
-
-    def __init__(self, denoiser: Denoiser) -> None:
-        self.denoiser = denoiser
-        self.seconds = 0.0
-        self.evaluations = 0
-
-    def __call__(self, x: Tensor, sigma: Tensor) -> Tensor:
-        began = time.perf_counter()
-        x0 = self.denoiser(x, sigma)
-        if x.is_cuda:
-            torch.cuda.synchronize()
-        self.seconds += time.perf_counter() - began
-        self.evaluations += 1
-        return x0
 
 
 class DigitClassifier:
