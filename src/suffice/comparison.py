@@ -13,11 +13,11 @@ import numpy as np
 
 from suffice.calibrate import certified_tau
 from suffice.errors import BadInput, CalibrationInfeasible
+from suffice.experiment import BLOCKS, EPS, Experiment, Images, Row, Rules, S
 from suffice.lattice import oc
 from suffice.optimal import optimal
 from suffice.path import PathMeans, along
 from suffice.replay import Outcome
-from suffice.reproduce import BLOCKS, EPS, Experiment, Images, Row, Rules, S
 from suffice.rule import Rule
 from suffice.rules import e_process, one_look, plug_in, sequential, sprt
 
@@ -126,7 +126,7 @@ def matched_table(experiment: Experiment, tell: Callable[[], None] = lambda: Non
     return rows
 
 
-def frontier(experiment: Experiment, scheme: Scheme, step: float = 0.02) -> list[dict[str, float]]:
+def frontier(experiment: Experiment, scheme: Scheme, step: float = 0.04) -> list[dict[str, float]]:
     """Accuracy, samples and rounds of a scheme as tau rises from .50."""
     points = []
     for tau in np.round(np.arange(0.50, 0.99, step), 2).tolist():
