@@ -187,3 +187,9 @@ def test_a_rule_that_never_looks_draws_nothing():
 def test_a_pi_that_is_no_law_is_refused(pi, message):
     with pytest.raises(BadInput, match=message):
         pool_law(Rule([1, 1], [0, 0], "first"), pi)
+
+
+def test_pools_too_long_for_the_tables_are_refused():
+    n = np.arange(601)
+    with pytest.raises(BadInput, match="n_max = 600"):
+        pool_laws(Rule(n + 1, np.zeros(601, dtype=int), "never"), [[0.5]])

@@ -101,10 +101,11 @@ def optimal(
     }
     rule = build(found[1], found[2], "optimal", parameters, every)
     result = law(rule, np.concatenate([[low, high], masses]))
+    expected = float(result.expected_samples[2:] @ shares)
     return Optimal(
         rule=rule,
-        lower_bound=bound,
-        expected_samples=float(result.expected_samples[2:] @ shares),
+        lower_bound=min(bound, expected),  # equal but for rounding, where the rule is a vertex
+        expected_samples=expected,
         size=float(result.declare_probability[0]),
         power=float(result.declare_probability[1]),
         multipliers=(float(prices[0]), float(prices[1])),

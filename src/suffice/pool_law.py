@@ -25,6 +25,7 @@ __all__ = ["PoolLaw", "pool_law", "pool_laws"]
 Floats = NDArray[np.float64]
 TINY = 1e-7  # a class with less chance of not being out is taken as out; the error includes it
 CHUNK = 1024  # laws worked on at once, so that the tables stay in the cache
+LARGEST = 512  # beyond, the tables over two counts take gigabytes
 ROUNDING = 1e-12
 SUM_SLACK = 1e-9  # how far above 1 a law's sum may be through rounding
 
@@ -100,6 +101,11 @@ def vote_laws(pi: ArrayLike, dimensions: int) -> Floats:
 
 
 def _pool_laws(rule: Rule, laws: Floats, tiny: float) -> PoolLaw:
+    if rule.n_max > LARGEST:
+        raise BadInput(
+            f"n_max = {rule.n_max}: whole pools are predicted up to {LARGEST} votes; "
+            "for one class alone use the lattice, else a rule with a lower n_max"
+        )
     table = arrangements(rule)
     order = np.argsort(laws.max(axis=1))  # laws alike need the same classes and counts
     parts = [
