@@ -86,11 +86,12 @@ def _not_a_certificate(table: Table) -> Claim:
     rows = [row for (_, name), row in table.items() if name == FULL]
     sizes = [float(oc(row.rules[0], row.tau)) for row in rows]
     above = sum(size > EPS for size in sizes)
+    certified = ", ".join(cut(row.certified_tau) for row in rows)
     return Claim(
         "a threshold is not a certificate",
         "a plug-in rule declares a class of mass tau about half the time",
         f"OC(tau) is {_list(sizes, '{:.2f}')} at tau = "
-        f"{_list([row.tau for row in rows], '{:.2f}')}; certified at 5% are {', '.join(cut(row.certified_tau) for row in rows)}",
+        f"{_list([row.tau for row in rows], '{:.2f}')}; certified at 5% are {certified}",
         _verdict(above, len(rows)),
         {"size": sizes},
     )
