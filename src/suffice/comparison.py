@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from suffice.calibrate import certified_tau
 from suffice.errors import BadInput, CalibrationInfeasible
@@ -21,7 +22,7 @@ from suffice.replay import Outcome
 from suffice.rule import Rule
 from suffice.rules import e_process, one_look, plug_in, sequential, sprt
 
-__all__ = ["SCHEMES", "Scheme", "added_table", "frontier", "matched_table"]
+__all__ = ["SCHEMES", "Scheme", "added_table", "frontier", "matched_table", "spent_by_round"]
 
 CLOSE = 0.005  # measured accuracies this close are matched
 DECLARED = 0.95  # the share of images that a design declares, if it is to count
@@ -175,6 +176,15 @@ def outcome_of(experiment: Experiment, scheme: Scheme, tau: float) -> Outcome:
     if scheme.make is not None:
         return experiment.outcome(scheme.make(tau))
     return _joined(experiment, _designs(experiment, scheme, tau))
+
+
+def spent_by_round(experiment: Experiment, scheme: Scheme, tau: float) -> NDArray[np.float64]:
+    """Mean samples an image in each round, (T,)."""
+    if scheme.make is not None:
+        return np.asarray(experiment.spent(scheme.make(tau)).mean(axis=0))
+    designs = _designs(experiment, scheme, tau)
+    parts = [experiment.spent(rules)[images] for rules, images in designs]
+    return np.asarray(np.concatenate(parts).mean(axis=0))
 
 
 def against(row: Row, base: Row) -> Row:

@@ -208,10 +208,24 @@ class Experiment:
         """What the rules did on the smallest log that has votes enough."""
         key = rules if isinstance(rules, Rule) else tuple(rules)
         if key not in self._outcomes:
-            cap = max(rule.n_max for rule in ([key] if isinstance(key, Rule) else key))
-            name = "32" if cap <= self.logs["32"].draws else "128"
-            self._outcomes[key] = self.replay(name).run(rules)
+            listed = [key] if isinstance(key, Rule) else key
+            self._outcomes[key] = self._replay_for(listed).run(rules)
         return take(self._outcomes[key], images)
+
+    def spent(self, rules: Rules) -> NDArray[np.int64]:
+        """Votes that each image drew in each round, (I, T); 0 in rounds that it did not reach."""
+        rounds = self.logs["32"].rounds
+        listed = [rules] * rounds if isinstance(rules, Rule) else list(rules)
+        replay, image = self._replay_for(listed), self.all * rounds
+        drawn = np.stack(
+            [replay.pools(rule, image + t)[1] for t, rule in enumerate(listed)], axis=1
+        )
+        return np.where(np.arange(rounds) < self.outcome(rules).rounds[:, None], drawn, 0)
+
+    def _replay_for(self, rules: Sequence[Rule]) -> Replay:
+        """The smallest log that has votes enough."""
+        cap = max(rule.n_max for rule in rules)
+        return self.replay("32" if cap <= self.logs["32"].draws else "128")
 
     def replay(self, name: str) -> Replay:
         """The log of this name, made ready."""
