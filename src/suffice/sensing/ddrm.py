@@ -128,17 +128,18 @@ class DDRM:
         """From level `index` (B,) to the next, with fresh normals z (B, d)."""
         levels = self.levels.to(x.device)
         sigma, after = levels[index], levels[index + 1][:, None]
-        keep = (1 - self.eta**2) ** 0.5
+        pull, gain = (1 - self.eta**2) ** 0.5 * after, self.eta * after
         x0 = self.denoiser(x, sigma)
-        moved = x0 + (keep * after) * ((x - x0) / sigma[:, None]) + (self.eta * after) * z
-        # The same for the measured coordinates, by the second and third lines.
-        mean, along, noise = measured.project(x0), measured.project(z), measured.noise
-        pulled = mean + keep * after * (measured.values - mean) / noise + self.eta * after * along
+        # lerp(a, b, w) = a + w (b - a): with (x - x0) / sigma for eps, every line has this form.
+        moved = torch.lerp(x0, x, pull / sigma[:, None]).addcmul_(gain, z)
+        noise = measured.noise
+        drawn = after >= noise
+        weight = torch.where(drawn, self.eta_b, pull / noise)
         spread = torch.sqrt((after**2 - self.eta_b**2 * noise**2).clamp(min=0))
-        drawn = (1 - self.eta_b) * mean + self.eta_b * measured.values + spread * along
-        wanted = torch.where(after >= noise, drawn, pulled)
+        along = torch.where(drawn, spread, gain) * measured.project(z)
+        wanted = torch.lerp(measured.project(x0), measured.values, weight) + along
         change = torch.where(noise.isfinite(), wanted - measured.project(moved), 0.0)
-        return moved + measured.lift(change)
+        return measured.lift(change).add_(moved)
 
     @torch.inference_mode()
     def sample(self, measured: Measured, noise: Tensor) -> Tensor:

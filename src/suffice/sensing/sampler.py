@@ -47,9 +47,9 @@ class DDRMSampler:
     def __call__(self, states: States) -> Floats:
         """One posterior sample (B, d) for each of B states."""
         images = np.empty((len(states), states.rows.shape[-1]), dtype=np.float32)
+        slots = self.slots(self.shape)
         for first in range(0, len(states), self.shape):
             part = np.arange(first, min(first + self.shape, len(states)))
-            slots = self.slots(self.shape)
             slots.start(np.arange(len(part)), states.pick(part))
             for _ in range(self.steps):
                 done, finished = slots.step()
