@@ -86,7 +86,7 @@ class _Run:
         stepwise = getattr(sampler, "slots", None)
         self.slots: Slots = stepwise(batch) if stepwise else OneStep(sampler, batch)
         self.free = list(range(batch))[::-1]
-        self.flying: dict[int, tuple[_Open, int]] = {}  # slot -> episode, draw
+        self.flying: dict[int, tuple[_Open, int, int]] = {}  # slot -> episode, round, draw
         self.waiting: list[tuple[int, int, int]] = []  # (round, episode, draw), certain votes
         self.open: dict[int, _Open] = {}
         self.done: dict[int, Episode] = {}
@@ -209,7 +209,8 @@ class _Run:
         if not chosen:
             return
         slots = np.array([self.free.pop() for _ in chosen], dtype=np.int64)
-        self.flying.update(zip(slots.tolist(), chosen, strict=True))
+        for slot, (episode, draw) in zip(slots.tolist(), chosen, strict=True):
+            self.flying[slot] = (episode, episode.round, draw)
         self.drawn += len(chosen)
         self.slots.start(slots, self._states(chosen))
 
@@ -259,17 +260,16 @@ class _Run:
             return
         _check_votes(slots, images, labels)
         finite = np.logical_and.reduce(np.isfinite(images), axis=1)
-        for slot, image, label, good in zip(
-            slots.tolist(), images, labels.tolist(), finite.tolist(), strict=True
+        flights = [self.flying.pop(slot) for slot in slots.tolist()]
+        self.free += slots.tolist()
+        for (episode, round_, draw), image, label, good in zip(
+            flights, images, labels.tolist(), finite.tolist(), strict=True
         ):
-            if slot not in self.flying:
-                continue  # a verdict on a vote before it in this very step made it useless
-            episode, draw = self.flying.pop(slot)
-            self.free.append(slot)
             if not good:
-                self.broken.append((episode.name, episode.round, draw + self.scene.first_draw))
-            episode.early[draw] = (label if good else INVALID, image)
-            self._advance(episode)
+                self.broken.append((episode.name, round_, draw + self.scene.first_draw))
+            if episode.at in self.open and episode.round == round_:
+                episode.early[draw] = (label if good else INVALID, image)
+                self._advance(episode)
 
     def _advance(self, episode: _Open) -> None:
         """Count the votes whose turn it is."""
@@ -297,7 +297,7 @@ class _Run:
         """
         if episode.asked == episode.seen:
             return
-        useless = [slot for slot, (owner, _) in self.flying.items() if owner is episode]
+        useless = [slot for slot, (owner, _, _) in self.flying.items() if owner is episode]
         for slot in useless:
             del self.flying[slot]
         self.free += useless
