@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from suffice.cli_design import design
+from suffice.cli_plan import plan_
 from suffice.cli_rules import bound, certify, match, oc_
 from suffice.errors import BadInput, RunFailed
 
@@ -20,7 +21,7 @@ def suffice() -> None:
     """How many samples suffice? Calibrated stopping for votes drawn from expensive samplers."""
 
 
-for verb in (design, certify, oc_, match, bound):
+for verb in (design, certify, oc_, match, bound, plan_):
     suffice.add_command(verb)
 
 

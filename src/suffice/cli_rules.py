@@ -9,6 +9,7 @@ from suffice.calibrate import certified_tau, match_fixed
 from suffice.cli_show import Many, json_option, print_json, print_pairs, print_table, required
 from suffice.errors import BadInput
 from suffice.lattice import law, oc
+from suffice.pool_law import pool_law
 from suffice.rule import Rule
 from suffice.rules import plug_in
 
@@ -44,11 +45,20 @@ def certify(
 
 @click.command("oc", cls=Many)
 @click.argument("rule_file", metavar="RULE.json")
-@click.option("--q", type=float, multiple=True, required=True, help="Vote masses, one or more.")
+@click.option("--q", type=float, multiple=True, help="Vote masses, one or more.")
+@click.option("--pi", type=float, multiple=True, help="In their place, the masses of all classes.")
 @json_option
-def oc_(rule_file: str, q: tuple[float, ...], as_json: bool) -> None:
+def oc_(rule_file: str, q: tuple[float, ...], pi: tuple[float, ...], as_json: bool) -> None:
     """The probability that one class of mass q is declared, and its expected samples."""
-    result = law(Rule.load(rule_file), q)
+    if bool(q) == bool(pi):
+        raise click.UsageError(
+            "Missing option '--q', or '--pi' for a whole pool" if not q else "give --q or --pi"
+        )
+    rule = Rule.load(rule_file)
+    if pi:
+        _pool(rule, pi, as_json)
+        return
+    result = law(rule, q)
     columns = {
         "q": list(q),
         "declare_probability": result.declare_probability.tolist(),
@@ -59,6 +69,23 @@ def oc_(rule_file: str, q: tuple[float, ...], as_json: bool) -> None:
     else:
         rows = list(zip(*columns.values(), strict=True))
         print_table([name.replace("_", " ") for name in columns], rows)
+
+
+def _pool(rule: Rule, pi: tuple[float, ...], as_json: bool) -> None:
+    """The law of the whole pool, and how far off it may be."""
+    result = pool_law(rule, pi)
+    declared = result.declared.tolist()
+    record = {
+        "undecided": float(result.undecided),
+        "expected_samples": float(result.expected_samples),
+        "expected_samples_error": float(result.error),
+        "declare_error": float(result.declared_error),
+    }
+    if as_json:
+        print_json({"pi": list(pi), "declare_probability": declared, **record})
+    else:
+        print_table(["pi", "declare probability"], list(zip(pi, declared, strict=True)))
+        print_pairs(record)
 
 
 @click.command()

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its `special` is loaded at first use: it takes longer to import than numpy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, betaincinv
 
 from suffice.errors import BadInput
 from suffice.inputs import probability
@@ -45,7 +45,7 @@ def upper_bound(wrong: ArrayLike, declared: ArrayLike, confidence: float) -> Flo
     """
     w, m = np.asarray(wrong, dtype=np.float64), np.asarray(declared, dtype=np.float64)
     right = m - w
-    bound = betaincinv(w + 1.0, np.maximum(right, 1.0), confidence)
+    bound = scipy.special.betaincinv(w + 1.0, np.maximum(right, 1.0), confidence)
     return np.asarray(np.where(right > 0, bound, 1.0))
 
 
@@ -85,7 +85,7 @@ def declared_needed(rate: float, delta: float, confidence: float = 0.95) -> int 
     allowed, declared = 0, 1
     while declared <= MOST:
         declared = _fewest(allowed, declared, limit, level)
-        if bdtr(allowed, declared, rate) >= POWER:
+        if scipy.special.bdtr(allowed, declared, rate) >= POWER:
             return declared
         allowed += max(1, allowed // 100)
     return None
@@ -94,11 +94,11 @@ def declared_needed(rate: float, delta: float, confidence: float = 0.95) -> int 
 def _fewest(allowed: int, least: int, delta: float, level: float) -> int:
     """The fewest declared images, at least `least`, of which `allowed` may be wrong."""
     low, high = max(least, allowed + 1) - 1, max(least, allowed + 1)
-    while bdtr(allowed, high, delta) > level:
+    while scipy.special.bdtr(allowed, high, delta) > level:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if bdtr(allowed, middle, delta) > level:
+        if scipy.special.bdtr(allowed, middle, delta) > level:
             low = middle
         else:
             high = middle
