@@ -14,8 +14,17 @@ from suffice.votes import read_log
 
 __all__ = ["plan_"]
 
-COLUMNS = ("rule", "tau", "n_max", "certified_tau", "accuracy", "declared")
-COLUMNS += ("rounds", "samples", "cost")
+COLUMNS = [
+    "rule",
+    "tau",
+    "n_max",
+    "certified_tau",
+    "accuracy",
+    "declared",
+    "rounds",
+    "samples",
+    "cost",
+]
 
 
 @click.command("plan")

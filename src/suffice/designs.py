@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -49,8 +50,8 @@ def designs(log: VoteLog, eps: float, tell: Callable[[int, int], None]) -> list[
     caps = [cap for cap in _caps(log.draws) if cap >= log.prefix]
     makers: list[Callable[[], Iterator[tuple[str, Rule]]]] = []
     for cap in caps:
-        makers += [lambda tau=tau, cap=cap: _plain(tau, eps, cap) for tau in TAUS]
-        makers += [lambda tau=tau, cap=cap: _searched(log, tau, eps, cap) for tau in COARSE]
+        makers += [partial(_plain, tau, eps, cap) for tau in TAUS]
+        makers += [partial(_searched, log, tau, eps, cap) for tau in COARSE]
     found: dict[tuple[str, Rule], Design] = {}
     for done, make in enumerate(makers):
         tell(done, len(makers))
