@@ -28,6 +28,7 @@ CLOSE = 0.005  # measured accuracies this close are matched
 DECLARED = 0.95  # the share of images that a design declares, if it is to count
 POWER = 0.9  # the power of the sequential rule at the q_alt that it shares with its rivals
 HUNDREDTHS = 100
+LOWEST = 0.30  # no threshold below this is tried
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,11 @@ def added_table(experiment: Experiment, tell: Callable[[], None] = lambda: None)
     """For each block the sequential rule and this library's rules, all with its certificate."""
     rows = []
     for block in BLOCKS:
-        base = row_of(experiment, SEQUENTIAL, block.target, block.certificate)
+        at = block.target, block.certificate
+        base = row_of(experiment, SEQUENTIAL, *at, pools=True)
         rows.append(base)
         for scheme in ADDED:
-            rows.append(against(row_of(experiment, scheme, block.target, block.certificate), base))
+            rows.append(against(row_of(experiment, scheme, *at, pools=True), base))
             tell()
     return rows
 
@@ -128,9 +130,9 @@ def matched_table(experiment: Experiment, tell: Callable[[], None] = lambda: Non
 
 
 def frontier(experiment: Experiment, scheme: Scheme, step: float = 0.04) -> list[dict[str, float]]:
-    """Accuracy, samples and rounds of a scheme as tau rises from .50."""
+    """Accuracy, samples and rounds of a scheme as tau rises."""
     points = []
-    for tau in np.round(np.arange(0.50, 0.99, step), 2).tolist():
+    for tau in np.round(np.arange(0.34, 0.99, step), 2).tolist():
         try:
             outcome = outcome_of(experiment, scheme, tau)
         except BadInput:
@@ -148,16 +150,21 @@ def frontier(experiment: Experiment, scheme: Scheme, step: float = 0.04) -> list
     return points
 
 
-def row_of(experiment: Experiment, scheme: Scheme, block: float, tau: float) -> Row:
+def row_of(
+    experiment: Experiment, scheme: Scheme, block: float, tau: float, pools: bool = False
+) -> Row:
     """The row of a scheme at one tau; a fitted scheme is fitted twice, on each half."""
     if scheme.make is not None:
-        return experiment.row(block, scheme.name, tau, scheme.make(tau))
+        return experiment.row(block, scheme.name, tau, scheme.make(tau), pools=pools)
     designs = _designs(experiment, scheme, tau)
     rules = [rule for fitted, _ in designs for rule in _listed(fitted)]
     predicted = {}
-    for name in ("32", "128"):
-        masses, truth = experiment.masses(name), experiment.truth
-        parts = [along(fitted, masses[images], truth[images]).mean for fitted, images in designs]
+    for name in ("32", "128", *(["pool_128"] if pools else [])):
+        masses, truth = experiment.masses(name.removeprefix("pool_")), experiment.truth
+        parts = [
+            along(fitted, masses[images], truth[images], name.startswith("pool_")).mean
+            for fitted, images in designs
+        ]
         predicted[name] = _joined_means(parts, [len(images) for _, images in designs])
     return Row(
         block,
@@ -275,8 +282,11 @@ def _match(
         towards = step if tried[tau] < 0 else -step
         while tried[tau] * towards < 0:
             tau = round(tau + towards, 3)
-            if not 0.50 <= tau <= top:
+            if not LOWEST <= tau <= top:
                 break
-            tried[tau] = off(tau)
+            try:
+                tried[tau] = off(tau)
+            except BadInput:  # fixed pools need a majority
+                break
     best = min(tried, key=lambda tau: (abs(tried[tau]), len(str(tau)), tau))
     return best, tried[best]

@@ -36,21 +36,27 @@ DECLARED, OUT = "#1b7fc4", "#d9590b"
 
 
 def samples_against_accuracy(
-    axes: Any, frontiers: Mapping[str, Sequence[Mapping[str, float]]]
+    axes: Any, frontiers: Mapping[str, Sequence[Mapping[str, float]]], lowest: float = 0.88
 ) -> Any:
-    """Mean samples an image against accuracy, one line a scheme as tau moves; the frontier wide."""
-    kept = {name: points for name, points in frontiers.items() if points}
-    every = [(p["accuracy"], p["samples"]) for points in kept.values() for p in points]
+    """Mean samples an image against accuracy, one line a scheme as tau moves; the frontier wide.
+
+    Designs less accurate than `lowest` are left out.
+    """
+    kept = {
+        name: sorted((p["accuracy"], p["samples"]) for p in points if p["accuracy"] >= lowest)
+        for name, points in frontiers.items()
+    }
+    every = [point for points in kept.values() for point in points]
     best = _frontier(every)
     axes.plot(
         *zip(*best, strict=True), color="#d9590b", alpha=0.22, linewidth=9, solid_capstyle="round"
     )
     ends = []
     for name, points in kept.items():
-        pairs = sorted((p["accuracy"], p["samples"]) for p in points)
-        x, y = zip(*pairs, strict=True)
-        axes.plot(x, y, color=_colour(name), linewidth=1.6, marker="o", markersize=2.8)
-        ends.append((y[-1], name))
+        if points:
+            x, y = zip(*points, strict=True)
+            axes.plot(x, y, color=_colour(name), linewidth=1.6, marker="o", markersize=2.8)
+            ends.append((float(np.median(y)), name))
     axes.set_yscale("log")
     ticks = [tick for tick in (20, 50, 100, 200, 500, 1000) if _within(tick, every)]
     axes.set_yticks(ticks, labels=[str(tick) for tick in ticks])
@@ -179,7 +185,7 @@ def _within(tick: float, points: Sequence[tuple[float, float]]) -> bool:
 
 
 def _label_ends(axes: Any, ends: Sequence[tuple[float, str]], gap: float = 0.075) -> None:
-    """Names right of the axes, each at its line's end, or as near as the others leave room."""
+    """Names right of the axes, each at its line's height, or as near as the others leave room."""
     to_axes = axes.transData + axes.transAxes.inverted()
     x = axes.get_xlim()[1]
     placed = sorted((float(to_axes.transform((x, y))[1]), name) for y, name in ends)
