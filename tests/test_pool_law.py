@@ -166,6 +166,7 @@ def test_rows_of_many_laws_keep_their_order():
         assert one.expected_samples[0] == pytest.approx(whole.expected_samples[row], abs=1e-9)
         np.testing.assert_allclose(one.declared[0], whole.declared[row], atol=1e-10)
     np.testing.assert_allclose(whole.samples.sum(axis=1), 1.0, atol=1e-10)
+    assert whole.samples.min() >= 0
 
 
 def test_a_rule_that_never_looks_draws_nothing():

@@ -24,7 +24,8 @@ __all__ = ["PoolLaw", "pool_law", "pool_laws"]
 
 Floats = NDArray[np.float64]
 TINY = 1e-7  # a class with less chance of not being out is taken as out; the error includes it
-CHUNK = 1024  # laws worked on at once, so that the tables stay in the cache
+CHUNK = 2048  # laws worked on at once, so that the tables stay in the cache
+CELLS = 2_000_000  # entries of a table of laws by crossings
 LARGEST = 512  # beyond, the tables over two counts take gigabytes
 ROUNDING = 1e-12
 SUM_SLACK = 1e-9  # how far above 1 a law's sum may be through rounding
@@ -122,21 +123,23 @@ def _chunk(rule: Rule, table: Arrangements, laws: Floats, tiny: float) -> PoolLa
     by_rank, slack = _declared(table, masses, tiny)
     declared = np.empty_like(laws)
     np.put_along_axis(declared, order, by_rank.sum(axis=2), axis=1)
-    open_after = 1.0 - by_rank.sum(axis=1).cumsum(axis=1)
-    error = slack[:, :-1].sum(axis=1)
+    none_declared = 1.0 - by_rank.sum(axis=1).cumsum(axis=1)
+    least, most = none_declared - slack, none_declared + slack  # of P(open after n)
     going = np.arange(len(laws))
     for n in range(rule.n_max):
         if table.out[n, 0]:
-            all_out, doubt = _all_out(table, masses[going], n, tiny)
-            open_after[going, n] -= all_out - doubt / 2  # the middle of what is possible
-            error[going] += doubt / 2
-            most = open_after[going, n] + doubt / 2
-            over = most <= 10 * tiny  # later votes are left out; they are no more likely
-            error[going[over]] += (most * (rule.n_max - 1 - n))[over]
-            open_after[going[over], n + 1 :] = 0.0
+            all_out, excess = _all_out(table, masses[going], n, tiny)
+            least[going, n] -= all_out
+            most[going, n] -= all_out - excess
+            over = most[going, n] <= 10 * tiny
+            least[going[over], n + 1 :] = 0.0  # not looked at: no more likely to be open than now
             going = going[~over]
-    open_after[:, rule.n_max] = 0.0
-    open_after = np.clip(open_after, 0.0, 1.0)
+    least[:, -1] = most[:, -1] = 0.0
+    # A pool does not open again, which tightens both bounds.
+    most = np.minimum.accumulate(np.clip(most, 0.0, 1.0), axis=1)
+    least = np.maximum.accumulate(np.clip(least, 0.0, most)[:, ::-1], axis=1)[:, ::-1]
+    open_after = (least + most) / 2
+    error = ((most - least) / 2).sum(axis=1)
     samples = -np.diff(open_after, axis=1, prepend=1.0)
     return _assemble(declared, samples, error, slack[:, -1])
 
@@ -185,23 +188,24 @@ def _declared(table: Arrangements, masses: Floats, tiny: float) -> tuple[Floats,
     )
     at_n = np.zeros((pairs.n.size, size))
     at_n[np.arange(pairs.n.size), pairs.n] = 1.0
+    step = max(CELLS // pairs.n.size, 1)
     for low in range(1, classes):
         for high in range(low):
             both = oc[:, high] * oc[:, low]
             some = np.flatnonzero(both > tiny)
             slack += np.where(both > tiny, 0.0, both)[:, None]
-            if not some.size:
-                continue
-            p, q = masses[some, high, None], masses[some, low, None]
-            neither = np.maximum(1.0 - p - q, 0.0)
-            other = weight + scipy.special.xlogy(rest, neither)
-            for first, second, late in ((p, q, low), (q, p, high)):
-                log = (
-                    other
-                    + scipy.special.xlogy(pairs.first, first)
-                    + scipy.special.xlogy(pairs.second, second)
-                )
-                declared[some, late] -= np.exp(log) @ at_n
+            for at in range(0, some.size, step):
+                rows = some[at : at + step]
+                p, q = masses[rows, high, None], masses[rows, low, None]
+                neither = np.maximum(1.0 - p - q, 0.0)
+                other = weight + scipy.special.xlogy(rest, neither)
+                for first, second, late in ((p, q, low), (q, p, high)):
+                    log = (
+                        other
+                        + scipy.special.xlogy(pairs.first, first)
+                        + scipy.special.xlogy(pairs.second, second)
+                    )
+                    declared[rows, late] -= np.exp(log) @ at_n
     return np.maximum(declared, 0.0), slack
 
 
@@ -217,13 +221,13 @@ def _all_out(table: Arrangements, masses: Floats, n: int, tiny: float) -> tuple[
     if tiny:
         least = float(scipy.special.betaincinv(sure, n - sure + 1, tiny))
     doubtful = (masses > least).sum(axis=1)
-    all_out, doubt = np.ones(len(masses)), np.zeros(len(masses))
-    doubt += tiny * ((masses > 0) & (masses <= least)).sum(axis=1)
+    all_out = np.ones(len(masses))
+    excess = tiny * ((masses > 0) & (masses <= least)).sum(axis=1)
     for needed in np.unique(doubtful[doubtful > 0]):
         rows = np.flatnonzero(doubtful == needed)
         all_out[rows], more = _product(table, masses[rows, :needed], n, sure)
-        doubt[rows] += more
-    return all_out, doubt
+        excess[rows] += more
+    return all_out, excess
 
 
 def _product(table: Arrangements, masses: Floats, n: int, sure: int) -> tuple[Floats, Floats]:
@@ -236,25 +240,25 @@ def _product(table: Arrangements, masses: Floats, n: int, sure: int) -> tuple[Fl
     # Two classes with out shares u, v are both out with at least max(0, u+v-1), at most uv: the
     # covariance is at most doubt(u) doubt(v), and the product exceeds the truth by the sum of the
     # covariances at most (Lebowitz, for negatively associated events).
-    could, doubt = out[:top] > 0, _doubt(out[:top])
+    shares, could, doubt = (of(out[:top])[:, None] for of in (np.array, np.sign, _doubt))
     for c in range(2, masses.shape[1]):
         counts = _poisson(masses[:, c], n, top)
-        rest = _convolve(rest, counts * out[:top])
+        rest = _convolve(rest, counts * shares)
         two = _convolve(two, counts * could) + _convolve(one, counts * doubt)
         one = _convolve(one, counts * could) + _convolve(none, counts * doubt)
         none = _convolve(none, counts * could)
     first = _poisson(masses[:, 0], n, top)
     second = _poisson(masses[:, 1] if masses.shape[1] > 1 else np.zeros(len(masses)), n, top)
     total, excess = np.zeros((2, len(masses)))
-    for j in np.flatnonzero(first.max(axis=0) > NEGLIGIBLE):
+    for j in np.flatnonzero(first.max(axis=1) > NEGLIGIBLE):
         width = min(top, n - int(j) + 1)
-        counts = first[:, j, None] * second[:, :width]
-        left = np.arange(n - j, n - j - width, -1)
-        total += (counts * rest[:, left]) @ pair[j, :width]
+        counts = first[j] * second[:width]
+        left = slice(n - j, n - j - width if n - j >= width else None, -1)
+        total += pair[j, :width] @ (counts * rest[left])
         if masses.shape[1] > 2:
-            excess += (counts * two[:, left]) @ (pair[j, :width] > 0)
-            excess += (counts * one[:, left]) @ _doubt(pair[j, :width])
-    scale = _poisson(np.ones(1), n, n + 1)[0, n]
+            excess += np.sign(pair[j, :width]) @ (counts * two[left])
+            excess += _doubt(pair[j, :width]) @ (counts * one[left])
+    scale = _poisson(np.ones(1), n, n + 1)[n]
     return total / scale, np.minimum(excess, total) / scale
 
 
@@ -263,17 +267,18 @@ def _doubt(out: Floats) -> Floats:
 
 
 def _convolve(sums: Floats, counts: Floats) -> Floats:
-    """The law of a sum of counts, rowwise, cut at the length of `sums`, shape (M, n+1)."""
-    total = sums * counts[:, :1]
-    for k in range(1, counts.shape[1]):
-        total[:, k:] += sums[:, :-k] * counts[:, k, None]
+    """The law of a sum of counts, for each column, cut at the length of `sums`, shape (n+1, M)."""
+    total: Floats = sums * counts[0]
+    for k in np.flatnonzero(counts.max(axis=1) > NEGLIGIBLE):
+        if k:
+            total[k:] += sums[:-k] * counts[k]
     return total
 
 
 def _poisson(mass: Floats, n: int, size: int) -> Floats:
-    """Poisson probabilities of 0 .. size-1 with mean n*mass, shape (M, size)."""
-    k = np.arange(size)
-    mean = n * mass[:, None]
+    """Poisson probabilities of 0 .. size-1 with mean n*mass, shape (size, M)."""
+    k = np.arange(size)[:, None]
+    mean = n * mass
     return np.asarray(np.exp(scipy.special.xlogy(k, mean) - mean - scipy.special.gammaln(k + 1.0)))
 
 
