@@ -9,6 +9,7 @@ import click
 
 from suffice.cli_design import design
 from suffice.cli_plan import plan_
+from suffice.cli_reproduce import reproduce_
 from suffice.cli_rules import bound, certify, match, oc_
 from suffice.errors import BadInput, RunFailed
 
@@ -21,7 +22,7 @@ def suffice() -> None:
     """How many samples suffice? Calibrated stopping for votes drawn from expensive samplers."""
 
 
-for verb in (design, certify, oc_, match, bound, plan_):
+for verb in (design, certify, oc_, match, bound, plan_, reproduce_):
     suffice.add_command(verb)
 
 
