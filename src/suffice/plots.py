@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.check import OrderTest
 from suffice.lattice import oc
 from suffice.rule import Rule
 
 __all__ = [
     "COLOURS",
+    "check_plot",
     "lattice",
     "oc_curves",
     "predicted_against_measured",
@@ -167,6 +169,22 @@ def oc_curves(axes: Any, rules: Mapping[str, Rule], tau: float, eps: float) -> A
     axes.set_ylim(0, 1.01)
     axes.set_xlabel("population vote mass q")
     axes.set_ylabel("OC(q), chance to be declared")
+    return _plain(axes)
+
+
+def check_plot(axes: Any, tests: Sequence[OrderTest]) -> Any:
+    """Each number of a log among the same of its shuffled copies, in their standard deviations."""
+    for at, tested in enumerate(reversed(tests)):
+        centre, spread = tested.shuffled.mean(), tested.shuffled.std() or 1.0
+        copies = (tested.shuffled - centre) / spread
+        axes.plot(copies, np.full(copies.size, at), "|", color="#8c8c8c", markersize=14)
+        axes.plot((tested.observed - centre) / spread, at, "o", color=OUT)
+        axes.annotate(
+            f"{tested.name}, p = {tested.p_value:.2g}", (0, at), (0, 14), textcoords="offset points"
+        )
+    axes.set_yticks([])
+    axes.set_ylim(-0.5, len(tests))
+    axes.set_xlabel("distance from the mean of shuffled copies, in standard deviations")
     return _plain(axes)
 
 
