@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 run: .venv/.run
 	$(BIN)/python examples/running_example.py
+	$(BIN)/suffice reproduce --live 20 --out out
 
 test: .venv/.test
 	$(BIN)/ruff check

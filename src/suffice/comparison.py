@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ class Scheme:
     fit: Callable[[Experiment, float, Images], Rules] | None = None
 
 
+@cache
 def _rival(tau: float, n_max: int) -> tuple[float, float]:
     """The sequential rule's power, and the q_alt at which it is about POWER."""
     rule = sequential(tau, EPS, n_max=n_max)
@@ -51,6 +53,7 @@ def _rival(tau: float, n_max: int) -> tuple[float, float]:
     return float(masses[at]), float(np.floor(powers[at] * 1e6) / 1e6)
 
 
+@cache
 def _sprt(tau: float) -> Rule:
     q_alt, power = _rival(tau, S)
     try:

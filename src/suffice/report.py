@@ -55,6 +55,15 @@ tr.paper td:first-child { padding-left: 1rem; }
 figure { margin: 0; min-width: 0; }
 figure svg { width: 100%; height: auto; display: block; max-width: 36rem; }
 figure h3 { font-size: 1rem; margin: 0 0 .5rem; }
+@media (max-width: 44rem) {
+  .claims thead { display: none; }
+  .claims, .claims tbody, .claims tr, .claims td { display: block; }
+  .claims td { border: 0; padding: 0 0 .15rem; }
+  .claims td:nth-child(2)::before { content: "The paper: "; color: var(--soft); }
+  .claims td:nth-child(3)::before { content: "Here: "; color: var(--soft); }
+  .claims tr { border-bottom: 1px solid var(--line); padding: .6rem 0; }
+  .rows td:first-child { position: sticky; left: 0; background: var(--paper); }
+}
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; font-size: .88rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 """
@@ -163,7 +172,7 @@ def _table(table: Lines) -> str:
         kind = " class=paper" if line[0].startswith(" ") else ""
         told = "".join(f"<td>{escape(cell.strip())}</td>" for cell in line)
         body.append(f"<tr{kind}>{told}</tr>")
-    return _wrapped(table.header, body, "figures-table")
+    return _wrapped(table.header, body, "rows")
 
 
 def _wrapped(header: Sequence[str], body: Sequence[str], kind: str) -> str:
