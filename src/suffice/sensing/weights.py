@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,12 @@ ASSETS = Path(str(files("suffice.sensing") / "assets"))
 def load_prior(path: Path = ASSETS / "prior.safetensors", device: str = "cpu") -> Prior:
     """The denoiser, ready to sample with: bfloat16 where the machine multiplies it fast."""
     tensors, card = read_weights(path)
-    prior = Prior(UNet(**card["network"]), tensors["mean"].float(), card["sigma_data"])
+    try:
+        prior = Prior(UNet(**card["network"]), tensors["mean"].float(), card["sigma_data"])
+    except (KeyError, TypeError) as error:
+        raise BadInput(
+            f"{path}: its card describes no prior ({error}); make it with scripts/train_prior.py"
+        ) from None
     _fill(prior, tensors, path)
     return prior.to(device).for_inference(fast_dtype(device))
 
@@ -43,10 +47,12 @@ def load_classifier(
 def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors of a safetensors file and its card, if its checksum is the one beside it."""
     try:
-        wanted = path.with_suffix(".sha256").read_text().split()[0]
+        wanted = path.with_suffix(".sha256").read_text().partition(" ")[0].strip()
         found = digest(path)
     except OSError as error:
         raise BadInput(f"{error.filename}: cannot be read ({error.strerror}); reinstall") from None
+    if not wanted:
+        raise BadInput(f"{path.with_suffix('.sha256')}: holds no checksum; restore it")
     if found != wanted:
         raise BadInput(
             f"{path}: its SHA-256 is {found[:12]}..., not {wanted[:12]}...; "
@@ -58,10 +64,11 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             card = json.loads((file.metadata() or {}).get("card", "{}"))
     except SafetensorError as error:
         raise BadInput(f"{path}: not a whole safetensors file ({error}); restore it") from None
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path}: its card is not JSON ({error}); restore it") from None
     return tensors, card
 
 
-@lru_cache
 def digest(path: Path) -> str:
     """The SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
