@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     arguments = parser.parse_args()
@@ -141,7 +142,7 @@ def main() -> None:
         if sys.stderr.isatty() and now - told > 1:
             told = now
             print(f"\r{part:5.1%}  step {step}  loss {running.item():.4f}", end="", file=sys.stderr)
-        if now - saved > 60:
+        if now - saved > arguments.save_every:
             saved = now
             moments = {
                 f"{index}.{name}": value
