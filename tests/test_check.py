@@ -36,7 +36,7 @@ def test_p_values_of_sound_logs_are_spread_evenly():
 
 def test_a_drift_with_the_draw_is_found():
     votes = sound(0)
-    votes[:, :, 8:][np.random.default_rng(1).random((60, 3, 8)) < 0.2] = 3
+    votes[:, :, 8:][np.random.default_rng(1).random((60, 3, 8)) < 0.35] = 3
     assert p_values(votes)["halves"] <= 0.01
 
 

@@ -25,6 +25,7 @@ class Watched:
 
     def __init__(self, sampler):
         self.sampler = sampler
+        self.shape = getattr(sampler, "shape", 1)
         self.begun, self.busy_at_steps = [], []
 
     def slots(self, capacity):
@@ -59,6 +60,16 @@ class Watched:
         return inner
 
 
+class Padded:
+    """The oracle as if it padded its batches."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __call__(self, states):
+        return toy()(states)
+
+
 def with_invalid(samples):
     """The oracle's labels, with nines and fours as invalid votes."""
     labels = toy().classify(samples)
@@ -71,13 +82,15 @@ def with_invalid(samples):
     st.integers(1, 40),
     st.integers(1, 6),
     st.integers(0, 2),
+    st.integers(1, 12),
 )
-def test_any_rules_any_batch_as_if_without_haste(listed, batch, images, first_draw):
+def test_any_rules_any_batch_as_if_without_haste(listed, batch, images, first_draw, shape):
     scene = scene_of(listed, range(images), first_draw=first_draw)
-    episodes, ledger = sense(scene, Watched(toy()), with_invalid, batch)
+    episodes, ledger = sense(scene, Watched(Padded(shape)), with_invalid, batch)
     assert told(episodes) == sense_slowly(scene, toy(), with_invalid)
     assert [e.name for e in episodes] == list(range(images))
     assert ledger.used == sum(e.samples for e in episodes)
+    assert ledger.wasted == 0 or shape > 1
     assert ledger.invalid == sum(int((v == 255).sum()) for e in episodes for v in e.votes)
 
 

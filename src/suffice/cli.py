@@ -11,6 +11,7 @@ from suffice.cli_design import design
 from suffice.cli_plan import plan_
 from suffice.cli_reproduce import reproduce_
 from suffice.cli_rules import bound, certify, match, oc_
+from suffice.cli_run import log, replay, sense
 from suffice.errors import BadInput, RunFailed
 
 __all__ = ["main", "suffice"]
@@ -22,7 +23,7 @@ def suffice() -> None:
     """How many samples suffice? Calibrated stopping for votes drawn from expensive samplers."""
 
 
-for verb in (design, certify, oc_, match, bound, plan_, reproduce_):
+for verb in (design, certify, oc_, match, bound, log, sense, replay, plan_, reproduce_):
     suffice.add_command(verb)
 
 

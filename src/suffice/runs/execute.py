@@ -125,6 +125,9 @@ def _open_manifest(folder: Path, config: RunConfig) -> dict[str, Any]:
         whole = {name: sha for name in done if (sha := done[name]["sha256"])}
     except (ValueError, KeyError, TypeError):
         raise BadInput(f"{path}: not a whole manifest; name another folder") from None
+    if different and not done:
+        path.unlink()
+        return _open_manifest(folder, config)
     if different:
         key = different[0]
         raise BadInput(

@@ -34,10 +34,15 @@ class Slots(Protocol):
 
 
 class OneStep:
-    """Places for a sampler that draws whole samples: each ends at the step after its start."""
+    """Places for a sampler that draws whole samples: each ends at the step after its start.
+
+    A sampler that pads its batches to a multiple of some number says so by an attribute `shape`;
+    else only votes that are certain to be needed are drawn.
+    """
 
     def __init__(self, sampler: Sampler, capacity: int) -> None:
-        self.capacity = self.shape = capacity
+        self.capacity = capacity
+        self.shape: int = getattr(sampler, "shape", 1)
         self.rows_filled = self.rows_run = 0
         self._sampler = sampler
         self._begun: tuple[Whole, States] | None = None
