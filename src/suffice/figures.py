@@ -161,8 +161,8 @@ FIGURES = (
     Figure(
         "oc",
         "Operating characteristics",
-        "tau = .70, 32 votes, eps = 5%. Plug-in declares a class of mass tau about half the time; the others "
-        "at most 5% of the time.",
+        "tau = .70, 32 votes, eps = 5%. Plug-in declares a class of mass tau about half the "
+        "time; the others at most 5% of the time.",
         (5.2, 3.6),
         _oc,
     ),

@@ -66,16 +66,11 @@ def config_of(log: VoteLog, images: int) -> RunConfig:
 
 
 def live_rows(log: VoteLog, rows: Sequence[Row], images: int) -> list[Agreement]:
-    """Sense the first images live under each curtailed rule of the rows that the log can replay.
-
-    A full pool would draw the same votes and more, so it is left out; rows of one rule share a run.
-    """
+    """Sense the first images live under the rule of each row; rows of one rule share a run."""
     config = config_of(log, images)
     shared: dict[Rule, list[Row]] = {}
     for row in rows:
-        (rule,) = row.rules
-        if rule.n_max <= log.draws and rule.parameters.get("curtailed"):
-            shared.setdefault(rule, []).append(row)
+        shared.setdefault(row.rules[0], []).append(row)
     found = []
     for rule, alike in shared.items():
         live = run_live(config, rule)
