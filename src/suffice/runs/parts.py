@@ -58,7 +58,9 @@ class Parts:
             config.seed,
             config.first_draw,
         )
-        return sense(scene, self.sampler, self.classifier, batch or self.batch, progress)
+        return sense(
+            scene, self.sampler, self.classifier, self.batch if batch is None else batch, progress
+        )
 
 
 def load_parts(config: RunConfig, threads: int | None = None) -> Parts:
