@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from suffice.boundary_search import totals_of
 from suffice.bounds import information_bound
 from suffice.errors import BadInput, CalibrationInfeasible
-from suffice.lattice import expected_samples, oc
+from suffice.lattice import expected_samples, law, oc
 from suffice.optimal import optimal
+from suffice.priced import Problem, solve
+from suffice.rule import Rule
 
 
 def all_totals(n_max, tau, q_alt, weights):
@@ -161,3 +164,13 @@ def test_weights_that_are_no_law_are_refused(weights, message):
 def test_alternatives_must_lie_above_tau():
     with pytest.raises(BadInput, match="not above tau"):
         optimal(0.7, 0.05, 0.7, 0.9, 32)
+
+
+def test_one_pass_forwards_gives_the_totals_of_a_rule() -> None:
+    problem = Problem.of(0.6, 0.8, 0.1, 0.7, 12, np.array([0.5, 0.9]), np.array([0.4, 0.6]), 1)
+    vertex = solve(problem, np.array([20.0, 15.0]))
+    totals = totals_of(problem, vertex.declare, vertex.stop)
+    rule = Rule(vertex.declare, vertex.stop, "vertex")
+    at = law(rule, [0.6, 0.8, 0.5, 0.9])
+    assert totals[0] == pytest.approx(at.expected_samples[2:] @ [0.4, 0.6])
+    assert totals[1:] == pytest.approx([at.declare_probability[0], 1 - at.declare_probability[1]])

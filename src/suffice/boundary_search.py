@@ -14,7 +14,7 @@ from suffice.lattice import Floats
 from suffice.priced import Problem, Totals, onward, solve
 from suffice.rule import Counts
 
-__all__ = ["Found", "exhaust", "improve"]
+__all__ = ["Found", "exhaust", "improve", "totals_of"]
 
 Found = tuple[Totals, Counts, Counts]
 TRIES = 24  # pairs of moves looked at exactly, of those that seem to help
@@ -23,18 +23,34 @@ NEGLIGIBLE = 1e-13  # a move that changes no total by more is none
 GAIN = 1e-11  # relative; what counts as better
 
 
-def improve(problem: Problem, declare: Counts, stop: Counts) -> Found:
-    """Move one entry, or two at once, for as long as that helps."""
+def improve(problem: Problem, declare: Counts, stop: Counts, most: int | None = None) -> Found:
+    """Move one entry, or two at once, for as long as that helps; or one, at `most` so often."""
     declare, stop = declare.copy(), stop.copy()
     totals, moves = _look_around(problem, declare, stop)
-    while True:
+    moved = 0
+    while moved != most:
         step = _single(problem, totals, moves)
-        if step is None:
+        if step is None and most is None:
             step = _pair(problem, totals, declare, stop, moves)
         if step is None:
-            return totals, declare, stop
+            break
+        moved += 1
         declare, stop = _moved(declare, stop, *(moves.entry(i) for i in step))
         totals, moves = _look_around(problem, declare, stop)
+    return totals, declare, stop
+
+
+def totals_of(problem: Problem, declare: Counts, stop: Counts) -> Totals:
+    """What a rule costs, declares wrongly and misses, by one pass forwards."""
+    totals = np.zeros(3)
+    for n, share in enumerate(_reach(problem, declare, stop)):
+        up, low = int(declare[n]), int(stop[n]) if n < problem.n_max else n + 1
+        low = min(low, up)
+        totals[0] -= share[up:] @ problem.reward[n][up:]
+        totals[0] += share[low:up] @ problem.cost[n][low:up]
+        totals[1] += share[up:] @ problem.false[n][up:]
+        totals[2] += share[:low] @ problem.missed[n][:low]
+    return totals
 
 
 class _Moves:
@@ -72,6 +88,7 @@ def _look_around(problem: Problem, declare: Counts, stop: Counts) -> tuple[Total
     after = np.zeros((3, n_max + 2))
     for n in range(n_max, -1, -1):
         declared, out = np.zeros((2, 3, n + 1))
+        declared[0] = -problem.reward[n]
         declared[1], out[2] = problem.false[n], problem.missed[n]
         going = out
         if n < n_max:
@@ -124,7 +141,7 @@ def _better(problem: Problem, totals: Totals, options: Floats) -> NDArray[np.int
     if now_over > 0:
         good = np.flatnonzero(over < now_over * (1 - GAIN))
     else:
-        good = np.flatnonzero((over <= 0) & (cost < now_cost * (1 - GAIN)))
+        good = np.flatnonzero((over <= 0) & (cost < now_cost - GAIN * abs(now_cost)))
     return good[np.lexsort((cost[good], over[good]))]
 
 
@@ -197,6 +214,7 @@ def exhaust(problem: Problem, prices: Floats, found: Found | None) -> tuple[Foun
         declares, out = k > last[:, None], k < first[:, None]
         if n == 0:
             declares[:] = False
+        totals[:, 0] -= (share * declares) @ problem.reward[n]
         totals[:, 1] += (share * declares) @ problem.false[n]
         totals[:, 2] += (share * out) @ problem.missed[n]
         share = share * ~(declares | out)
@@ -205,12 +223,12 @@ def exhaust(problem: Problem, prices: Floats, found: Found | None) -> tuple[Foun
         done = (first > last) & (over <= 0)
         if done.any():
             row = int(np.flatnonzero(done)[totals[done, 0].argmin()])
-            if totals[row, 0] < limit * (1 - GAIN):
+            if totals[row, 0] < limit - GAIN * abs(limit):
                 limit = float(totals[row, 0])
                 found = (totals[row].copy(), *_trace(problem, history, row))
         bound = share @ values[n] if n < problem.n_max else np.zeros(len(share))
         bound = bound + totals[:, 0] + (totals[:, 1:] - [problem.eps, problem.miss]) @ prices
-        keep = (first <= last) & (over <= 0) & (bound < limit * (1 - GAIN))
+        keep = (first <= last) & (over <= 0) & (bound < limit - GAIN * abs(limit))
         if not keep.any():
             break
         totals[:, 0] += share @ problem.cost[n]

@@ -18,9 +18,18 @@ from suffice.curtail import forced
 from suffice.lattice import Floats
 from suffice.rule import Counts
 
-__all__ = ["ROUNDING", "Problem", "Totals", "Vertex", "best_prices", "onward", "solve"]
+__all__ = [
+    "ROUNDING",
+    "Problem",
+    "Totals",
+    "Vertex",
+    "best_prices",
+    "binomial_tables",
+    "onward",
+    "solve",
+]
 
-Totals = NDArray[np.float64]  # (3,): E_w[N], OC(tau), 1 - OC(q_alt)
+Totals = NDArray[np.float64]  # (3,): E_w[N] less what declarations save, OC(tau), 1 - OC(q_alt)
 ROUNDING = 1e-12  # relative; a design that just fits must fit although its sums round differently
 CONVERGED = 1e-9  # relative to the value of the dual
 STEPS = 400
@@ -42,6 +51,8 @@ class Problem:
     """[n]: P(k of n | tau), shape (n+1,)."""
     missed: list[Floats]
     """[n]: P(k of n | q_alt), shape (n+1,)."""
+    reward: list[Floats]
+    """[n]: what a declaration at (n, k) saves, weighed as `cost` is, shape (n+1,)."""
 
     @classmethod
     def of(
@@ -57,14 +68,11 @@ class Problem:
     ) -> Problem:
         """Fill the tables; masses and shares have shape (J,)."""
         n = np.arange(n_max + 1)
-        cost, false, missed = [], [], []
-        for votes in range(n_max + 1):
-            cost.append(shares @ _binomial(votes, masses))
-            tables = _binomial(votes, np.array([tau, q_alt]))
-            false.append(tables[0])
-            missed.append(tables[1])
+        cost = [shares @ table for table in binomial_tables(n_max, masses)]
+        false, missed = zip(*binomial_tables(n_max, np.array([tau, q_alt])), strict=True)
         looks = (n % every == 0) | (n == n_max)
-        return cls(tau, eps, 1.0 - power, n_max, looks, cost, false, missed)
+        nothing = [np.zeros(votes + 1) for votes in n]
+        return cls(tau, eps, 1.0 - power, n_max, looks, cost, list(false), list(missed), nothing)
 
     @cached_property
     def limits(self) -> Floats:
@@ -103,7 +111,8 @@ def solve(problem: Problem, prices: Floats) -> Vertex:
     values: list[Floats] = []
     after = np.zeros((3, n_max + 2))
     for n in range(n_max, -1, -1):
-        declared_value, out_value = prices[0] * problem.false[n], prices[1] * problem.missed[n]
+        declared_value = prices[0] * problem.false[n] - problem.reward[n]
+        out_value = prices[1] * problem.missed[n]
         if n == n_max:
             going = np.full((3, n + 1), np.inf)
         else:
@@ -117,6 +126,7 @@ def solve(problem: Problem, prices: Floats) -> Vertex:
             continue
         declares = (declared_value < out_value) & (k > 0)
         ended = np.zeros((3, n + 1))
+        ended[0] = declares * -problem.reward[n]
         ended[1], ended[2] = declares * problem.false[n], ~declares * problem.missed[n]
         ends = np.where(declares, declared_value, out_value) <= value
         after = np.where(ends, ended, going)
@@ -175,14 +185,13 @@ def best_prices(problem: Problem) -> tuple[Floats, float, list[Vertex]]:
     return best, bound, vertices
 
 
-def _binomial(n: int, q: Floats) -> Floats:
-    """P(k of n | q), shape (J, n+1)."""
-    k = np.arange(n + 1)
-    log = (
-        scipy.special.gammaln(n + 1.0)
-        - scipy.special.gammaln(k + 1.0)
-        - scipy.special.gammaln(n - k + 1.0)
-    )
-    return np.asarray(
-        np.exp(log + scipy.special.xlogy(k, q[:, None]) + scipy.special.xlog1py(n - k, -q[:, None]))
-    )
+def binomial_tables(n_max: int, q: Floats) -> list[Floats]:
+    """[n]: P(k of n | q_j), shape (J, n+1), for n up to n_max."""
+    special = scipy.special
+    tables = []
+    for n in range(n_max + 1):
+        k = np.arange(n + 1)
+        log = special.gammaln(n + 1.0) - special.gammaln(k + 1.0) - special.gammaln(n - k + 1.0)
+        hits, misses = special.xlogy(k, q[:, None]), special.xlog1py(n - k, -q[:, None])
+        tables.append(np.exp(log + hits + misses))
+    return tables
