@@ -1,0 +1,82 @@
+"""Write the experiment's tables and figures into the documents, from the reference logs.
+
+A document marks each place: what stands between `<!-- reproduce NAME -->` and `<!-- end -->` is
+replaced by the table NAME. Run it again whenever a rule, a log or a figure changes; a test says
+when that was forgotten.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from suffice.comparison import SCHEMES, spent_by_round
+from suffice.errors import BadInput
+from suffice.experiment import BLOCKS
+from suffice.figures import FIGURES, draw
+from suffice.reference import reference_log
+from suffice.reproduce import Reproduction, reproduce
+from suffice.tables import Lines, added_lines, claim_lines, matched_lines, papers_lines
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "experiment.md")
+FOLDER = ROOT / "docs" / "figures"
+MARKED = re.compile(r"(<!-- reproduce (\w+) -->\n).*?(<!-- end -->)", re.S)
+
+
+def markdown(table: Lines) -> str:
+    """The table as Markdown; a heading stands in the first column."""
+    lines = [table.header, ("---",) * len(table.header)]
+    for line in table.lines:
+        heading = (f"**{line[0]}**", *[""] * (len(table.header) - 1))
+        lines.append(heading if len(line) == 1 else tuple(cell.strip() for cell in line))
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def tables(found: Reproduction) -> dict[str, str]:
+    """All tables by name, as Markdown."""
+    return {
+        "paper": markdown(papers_lines(found.table)),
+        "added": markdown(added_lines(found.added)),
+        "matched": markdown(matched_lines(found.matched)),
+        "claims": markdown(claim_lines(found.claims)),
+    }
+
+
+def filled(text: str, found: dict[str, str]) -> str:
+    """The document with its marked places written anew."""
+
+    def place(match: re.Match[str]) -> str:
+        if match[2] not in found:
+            raise BadInput(f"no table {match[2]!r}; use one of {', '.join(found)}")
+        return f"{match[1]}{found[match[2]]}{match[3]}"
+
+    return MARKED.sub(place, text)
+
+
+def shown(found: Reproduction) -> str:
+    """What the figures show, as JSON."""
+    frontiers = {
+        name: [{key: round(value, 4) for key, value in point.items()} for point in points]
+        for name, points in found.frontiers.items()
+    }
+    by_round = {
+        scheme.name: spent_by_round(found.experiment, scheme, BLOCKS[0].certificate)
+        .round(3)
+        .tolist()
+        for scheme in SCHEMES
+    }
+    return json.dumps({"frontiers": frontiers, "samples_by_round": by_round}, indent=1) + "\n"
+
+
+def main() -> None:
+    """Write the documents, the figures and their data."""
+    found = reproduce(reference_log(32), reference_log(128))
+    for path in DOCUMENTS:
+        path.write_text(filled(path.read_text(), tables(found)))
+    for figure in FIGURES:
+        (FOLDER / f"{figure.name}.svg").write_text(draw(figure, found))
+    (FOLDER / "data.json").write_text(shown(found))
+
+
+if __name__ == "__main__":
+    main()
