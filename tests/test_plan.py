@@ -37,9 +37,10 @@ LOG = simulated()
 
 @pytest.fixture(scope="module", autouse=True)
 def a_coarse_grid() -> Iterator[None]:
-    """Fewer thresholds for the makers that search, so that a plan takes a third of a second."""
+    """Fewer thresholds for the makers that search, so that a plan takes half a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("suffice.designs.COARSE", (0.6,))
+        patch.setattr("suffice.designs.ROUNDWISE", 8)
         yield
 
 
@@ -115,6 +116,17 @@ def test_every_design_certifies_a_majority(accurate: Plan) -> None:
             assert oc(rule, 0.5) <= EPS
 
 
+def test_rules_made_for_the_paths_are_on_the_grid_where_samples_have_a_price(
+    accurate: Plan,
+) -> None:
+    """One a round: as many as rounds, and cheaper than one for all at the same threshold."""
+    rounds = [each for each in accurate.frontier if isinstance(each.design.rules, tuple)]
+    assert {each.design.family for each in rounds} == {"optimal, by round"}  # so there is one
+    assert all(len(each.design.rules) == LOG.rounds for each in rounds)
+    for each in plan(LOG, 0, 10, EPS).frontier:  # a round has no price in samples
+        assert isinstance(each.design.rules, Rule)
+
+
 def test_rivals_are_the_papers_rules_at_the_same_accuracy(accurate: Plan) -> None:
     families = [rival.design.family for rival in accurate.rivals]
     assert families == ["plug-in full", "plug-in", "one-look", "sequential"]
@@ -147,10 +159,10 @@ def test_the_guarantee_is_proven_on_held_out_images_in_order() -> None:
 
 def test_where_nothing_passes_it_says_so_and_how_many_images_would_do() -> None:
     with pytest.raises(CalibrationInfeasible, match=r"about \d+ images would prove it") as caught:
-        plan(LOG, 1, 10, EPS, guarantee=0.04)
+        plan(LOG, 1, 10, EPS, guarantee=0.06)
     best = caught.value.best
     assert best["images_needed"] > len(LOG.images)
-    assert best["upper_bound"] > 0.04 > best["rate"]
+    assert best["upper_bound"] > 0.06 > best["rate"]
     with pytest.raises(CalibrationInfeasible, match="no number of images") as caught:
         plan(LOG, 1, 10, EPS, guarantee=0.001)
     assert caught.value.best["images_needed"] is None
@@ -229,7 +241,8 @@ def test_the_command_prints_the_plan_and_saves_its_rule(
     out, err = capsys.readouterr()
     assert (ended.value.code, err) == (0, "")
     assert json.loads(out) == json.loads(json.dumps(accurate.record()))
-    assert load_rules(tmp_path / "rule.json") == accurate.deploy.design.rules
+    loaded = load_rules(tmp_path / "rule.json")
+    assert (loaded if isinstance(loaded, Rule) else tuple(loaded)) == accurate.deploy.design.rules
     with pytest.raises(SystemExit):
         main([*line.split(), "--guarantee", ".2"])
     table = capsys.readouterr().out.splitlines()

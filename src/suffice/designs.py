@@ -12,19 +12,21 @@ from suffice.calibrate import certified_tau
 from suffice.errors import BadInput, CalibrationInfeasible
 from suffice.lattice import oc
 from suffice.optimal import optimal
+from suffice.optimal_path import optimal_for_path
 from suffice.path import along
 from suffice.rule import Rule
 from suffice.rules import one_look, plug_in, sequential, sprt
 from suffice.votes import VoteLog
 
-__all__ = ["FAMILIES", "Design", "designs"]
+__all__ = ["Design", "designs"]
 
-FAMILIES = ("plug-in full", "plug-in", "one-look", "sequential", "sprt", "optimal")
 TAUS = tuple(round(0.50 + 0.025 * step, 3) for step in range(19))
 COARSE = TAUS[::2]  # for the makers that search
 SEARCHED = 64  # the largest cap of Wald's test, whose search takes seconds beyond
+ROUNDWISE = 32  # the largest cap of rules made for a log's paths
 MAJORITY = 0.5
 BINS = 10
+Made = tuple[str, Rule | tuple[Rule, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,26 +44,36 @@ class Design:
         return (self.rules,) if isinstance(self.rules, Rule) else self.rules
 
 
-def designs(log: VoteLog, eps: float, tell: Callable[[int, int], None]) -> list[Design]:
+def designs(
+    log: VoteLog, round_price: float | None, eps: float, tell: Callable[[int, int], None]
+) -> list[Design]:
     """All designs on the grid that certify a majority at level eps; `tell` hears done and all.
 
-    The laws over which `optimal` minimises, the leaders' masses, come from the log.
+    The laws over which `optimal` minimises, the leaders' masses, come from the log; and with the
+    price of a round in samples, rules made for its paths.
     """
     caps = [cap for cap in _caps(log.draws) if cap >= log.prefix]
-    makers: list[Callable[[], Iterator[tuple[str, Rule]]]] = []
+    makers: list[Callable[[], Iterator[Made]]] = []
     for cap in caps:
         makers += [partial(_plain, tau, eps, cap) for tau in TAUS]
         makers += [partial(_searched, log, tau, eps, cap) for tau in COARSE]
-    found: dict[tuple[str, Rule], Design] = {}
+    low = [cap for cap in caps if cap <= ROUNDWISE]
+    if round_price is not None:
+        for cap in low:
+            makers += [partial(_for_paths, log, tau, eps, cap, round_price) for tau in COARSE]
+        for tau in COARSE if low else ():
+            makers.append(partial(_for_paths, log, tau, eps, low[-1], round_price, True))
+    found: dict[Made, Design] = {}
     for done, make in enumerate(makers):
         tell(done, len(makers))
         try:
-            for family, rule in make():
-                if rule.n_max < log.prefix or (family, rule) in found:
+            for family, rules in make():
+                each = (rules,) if isinstance(rules, Rule) else rules
+                if (family, rules) in found or min(rule.n_max for rule in each) < log.prefix:
                     continue
-                certified = certified_tau(rule, eps)
+                certified = min(certified_tau(rule, eps) for rule in set(each))
                 if certified >= MAJORITY:
-                    found[family, rule] = Design(family, rule, certified)
+                    found[family, rules] = Design(family, rules, certified)
         except CalibrationInfeasible:
             continue  # a pool of this cap cannot certify this threshold
     tell(len(makers), len(makers))
@@ -79,7 +91,7 @@ def _caps(draws: int) -> list[int]:
     return [*caps, draws]
 
 
-def _plain(tau: float, eps: float, cap: int) -> Iterator[tuple[str, Rule]]:
+def _plain(tau: float, eps: float, cap: int) -> Iterator[Made]:
     """The makers that need no search."""
     yield "plug-in full", plug_in(tau, cap, curtailed=False)
     yield "plug-in", plug_in(tau, cap)
@@ -87,7 +99,7 @@ def _plain(tau: float, eps: float, cap: int) -> Iterator[tuple[str, Rule]]:
     yield "one-look", one_look(tau, eps, cap)
 
 
-def _searched(log: VoteLog, tau: float, eps: float, cap: int) -> Iterator[tuple[str, Rule]]:
+def _searched(log: VoteLog, tau: float, eps: float, cap: int) -> Iterator[Made]:
     """Rules with the size and the power of the sequential rule, halfway from tau to one."""
     base = sequential(tau, eps, n_max=cap)
     q_alt = (1 + tau) / 2
@@ -97,6 +109,18 @@ def _searched(log: VoteLog, tau: float, eps: float, cap: int) -> Iterator[tuple[
     yield "optimal", optimal(tau, eps, q_alt, power, cap, weights=_leaders(log, base)).rule
     if cap <= SEARCHED:
         yield "sprt", sprt(tau, q_alt, eps, power, cap)
+
+
+def _for_paths(
+    log: VoteLog, tau: float, eps: float, cap: int, round_price: float, each_round: bool = False
+) -> Iterator[Made]:
+    """The cheapest run along the paths of the log: one rule for all rounds, or one a round."""
+    masses = log.laws(max(log.classes, int(log.truth.max()) + 1))
+    name = "optimal, by round" if each_round else "optimal, for paths"
+    made = optimal_for_path(
+        masses, log.truth, eps, cap, round_price, tau=tau, each_round=each_round
+    )
+    yield name, made.rules
 
 
 def _leaders(log: VoteLog, rule: Rule) -> Sequence[tuple[float, float]]:

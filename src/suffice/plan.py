@@ -131,7 +131,9 @@ def plan(
         without = log.images[log.truth < 0][0]
         raise BadInput(f"image {without} has no truth; a log without truths allows no {what}")
     choosing, reporting = _halves(log, seed)
-    grid = designs(choosing, level, progress or (lambda _done, _all: None))
+    # Rules made for paths weigh rounds in samples, and what is declared wrong.
+    round_price = prices[1] / prices[0] if known and prices[0] > 0 else None
+    grid = designs(choosing, round_price, level, progress or (lambda _done, _all: None))
     table = _Table(grid, Replay(choosing), prices, known)
     report = Replay(reporting)
 
