@@ -9,7 +9,7 @@ import json
 import re
 from pathlib import Path
 
-from suffice.comparison import SCHEMES, spent_by_round
+from suffice.comparison import ADDED, SCHEMES, spent_by_round
 from suffice.errors import BadInput
 from suffice.experiment import BLOCKS
 from suffice.figures import FIGURES, draw
@@ -63,7 +63,7 @@ def shown(found: Reproduction) -> str:
         scheme.name: spent_by_round(found.experiment, scheme, BLOCKS[0].certificate)
         .round(3)
         .tolist()
-        for scheme in SCHEMES
+        for scheme in (*SCHEMES[:5], *ADDED)
     }
     return json.dumps({"frontiers": frontiers, "samples_by_round": by_round}, indent=1) + "\n"
 

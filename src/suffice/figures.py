@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from suffice import plots
-from suffice.comparison import SCHEMES, spent_by_round
+from suffice.comparison import ADDED, SCHEMES, spent_by_round
 from suffice.errors import BadInput
 from suffice.experiment import BLOCKS, EPS, S
 from suffice.lattice import oc
@@ -76,7 +76,7 @@ def example_rules() -> dict[str, Rule]:
         "One-look": one_look(TAU, EPS, S),
         "Sequential": rule,
         "SPRT": sprt(TAU, Q_ALT, EPS, power, S),
-        "Optimal (one rule)": optimal(TAU, EPS, Q_ALT, power, S, [(TAU, 0.5), (Q_ALT, 0.5)]).rule,
+        "Optimal (one class)": optimal(TAU, EPS, Q_ALT, power, S, [(TAU, 0.5), (Q_ALT, 0.5)]).rule,
     }
 
 
@@ -93,11 +93,8 @@ def _by_round(canvas: Any, reproduction: Reproduction) -> None:
     experiment, tau = reproduction.experiment, BLOCKS[0].certificate
     taus = {"Plug-in (full)": 0.90, "One-look": 0.75}
     names = ("Plug-in (full)", "One-look", "Sequential", "SPRT", "Optimal (one rule)")
-    spent = {
-        scheme.name: spent_by_round(experiment, scheme, taus.get(scheme.name, tau))
-        for scheme in SCHEMES
-        if scheme.name in names
-    }
+    schemes = {scheme.name: scheme for scheme in (*SCHEMES, *ADDED)}
+    spent = {name: spent_by_round(experiment, schemes[name], taus.get(name, tau)) for name in names}
     plots.samples_by_round(canvas.add_subplot(), spent)
 
 

@@ -30,6 +30,7 @@ COLOURS = {
     "Sequential (n_max=128)": "#5a9bd5",
     "e-process": "#b88500",
     "SPRT": "#0b9a6f",
+    "Optimal (one class)": "#d9590b",
     "Optimal (one rule)": "#d9590b",
     "Optimal (one rule a round)": "#a83232",
 }

@@ -136,7 +136,7 @@ def _facts(reproduction: Reproduction) -> str:
     by_name = {claim.name: claim for claim in reproduction.claims}
     top = max(row.block for row in reproduction.table)
     saving = by_name["curtailment"].figures["savings"][0]
-    rivals = [row for row in reproduction.added if row.scheme.startswith("Optimal")]
+    rivals = [row for row in reproduction.added if row.scheme == "Optimal (one rule)"]
     shares = [row.extra["samples_ratio"] for row in rivals]
     closed = by_name["what closes the gap"].figures["closed"]
     holds = sum(claim.verdict == "holds" for claim in reproduction.claims)
@@ -144,7 +144,7 @@ def _facts(reproduction: Reproduction) -> str:
         (f"{saving:.0%}", f"of the samples saved by curtailment at the target {top:.2f}"),
         (
             f"{1 - max(shares):.0%} to {1 - min(shares):.0%}",
-            "fewer samples than the sequential rule, at its certificate, by the optimal rule",
+            "fewer samples than the sequential rule, at its certificate, by one optimal rule",
         ),
         (f"{closed:.0%}", "of the error in predicted cost gone with the law of the whole pool"),
         (f"{holds} of {len(reproduction.claims)}", "statements of the paper hold here in full"),
