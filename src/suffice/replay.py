@@ -55,23 +55,28 @@ class Outcome:
 
         Intervals hold 95% of the bootstrap over images.
         """
-        weights = _resamples(len(self.label), seed)
-        declared, right = self.declared.astype(float), self.right.astype(float)
         rest = ~self.declared
+        right, declared, rounds, samples = self._resampled(seed)
         return {
             # Of nothing declared nothing is known: None.
-            "accuracy": float(right.sum() / declared.sum()) if declared.any() else None,
-            "accuracy_interval": _interval(_ratio(weights @ right, weights @ declared)),
-            "declared": float(declared.mean()),
-            "declared_interval": _interval(weights @ declared),
+            "accuracy": float(self.right.sum() / self.declared.sum()) if not rest.all() else None,
+            "accuracy_interval": _interval(_ratio(right, declared)),
+            "declared": float(self.declared.mean()),
+            "declared_interval": _interval(declared),
             "rounds": float(self.rounds.mean()),
-            "rounds_interval": _interval(weights @ self.rounds),
+            "rounds_interval": _interval(rounds),
             "samples": float(self.samples.mean()),
-            "samples_interval": _interval(weights @ self.samples),
+            "samples_interval": _interval(samples),
             "undeclared_leader_accuracy": (
                 float((self.final_leader == self.truth)[rest].mean()) if rest.any() else None
             ),
         }
+
+    def _resampled(self, seed: int) -> NDArray[np.float64]:
+        """Means over each bootstrap resample, (4, RESAMPLES): right, declared, rounds, samples."""
+        columns = np.stack([self.right, self.declared, self.rounds, self.samples], axis=1)
+        means: NDArray[np.float64] = (_resamples(len(self.label), seed) @ columns.astype(float)).T
+        return means
 
     def compare(self, other: Outcome, seed: int = 0) -> dict[str, Any]:
         """This outcome against another one of the same images, with paired intervals.
@@ -81,19 +86,19 @@ class Outcome:
         """
         if not np.array_equal(self.truth, other.truth):
             raise BadInput("outcomes of different images cannot be paired; replay one log")
-        weights = _resamples(len(self.label), seed)
-        rights = [_ratio(weights @ o.right, weights @ o.declared) for o in (self, other)]
-        shares = [weights @ o.declared for o in (self, other)]
-        samples = _ratio(weights @ self.samples, weights @ other.samples)
+        right, declared, _, samples = self._resampled(seed)
+        right_other, declared_other, _, samples_other = other._resampled(seed)
         ours, theirs = self.summary(seed)["accuracy"], other.summary(seed)["accuracy"]
         known = ours is not None and theirs is not None
         return {
             "samples_ratio": float(self.samples.sum() / max(other.samples.sum(), 1)),
-            "samples_ratio_interval": _interval(samples),
+            "samples_ratio_interval": _interval(_ratio(samples, samples_other)),
             "accuracy_difference": ours - theirs if known else None,
-            "accuracy_difference_interval": _interval(rights[0] - rights[1]),
+            "accuracy_difference_interval": _interval(
+                _ratio(right, declared) - _ratio(right_other, declared_other)
+            ),
             "declared_difference": float(self.declared.mean() - other.declared.mean()),
-            "declared_difference_interval": _interval(shares[0] - shares[1]),
+            "declared_difference_interval": _interval(declared - declared_other),
         }
 
 
@@ -111,12 +116,11 @@ class Replay:
         self.log = log
         votes = np.ascontiguousarray(log.votes.reshape(-1, log.draws).T)
         classes = np.arange(log.classes, dtype=np.uint8)[:, None]
-        # One class more than there are: those not seen yet, whose count is 0.
         kind = np.uint8 if log.draws < 256 else np.int32
-        shape = (log.draws + 1, log.classes + 1, votes.shape[1])
+        shape = (log.draws + 1, log.classes, votes.shape[1])
         self._counts: NDArray[Any] = np.zeros(shape, dtype=kind)
         for n, vote in enumerate(votes):
-            np.add(self._counts[n, :-1], vote == classes, out=self._counts[n + 1, :-1])
+            np.add(self._counts[n], vote == classes, out=self._counts[n + 1])
 
     def run(self, rule: Rule | Sequence[Rule]) -> Outcome:
         """Replay one rule for all rounds, or a list with one rule a round."""
@@ -178,18 +182,23 @@ class Replay:
             return label, np.zeros(size, dtype=np.int64)
         drawn = np.full(size, rule.n_max, dtype=np.int64)
         pool_open = np.ones(size, dtype=bool)
-        alive = np.ones(counts.shape[1:], dtype=bool)
-        # A class is alive while its count never fell below a stop, so below the highest so far.
+        # A class is out once its count was below a stop, so below the highest so far. Those that
+        # are not, and only those, keep their counts here; the best of them decides.
         highest = np.maximum.accumulate(rule.stop)
+        alive = np.ones(counts.shape[1:], dtype=np.uint8)
         for n in range(1, rule.n_max + 1):
+            declares, stops = rule.declare[n] <= n, highest[n] > highest[n - 1]
+            if not declares and not stops:
+                continue
+            held = counts[n] * alive if highest[n - 1] else counts[n]
+            best = held.max(axis=0)
             ended = np.zeros(size, dtype=bool)
-            if rule.declare[n] <= n:
-                crossed = alive & (counts[n] >= rule.declare[n])
-                ended = crossed.any(axis=0) & pool_open
-                label[ended] = crossed[:, ended].argmax(axis=0)
-            if highest[n] > highest[n - 1]:
-                alive &= counts[n] >= highest[n]
-                ended |= ~alive.any(axis=0) & pool_open
+            if declares:
+                ended = (best >= rule.declare[n]) & pool_open
+                label[ended] = held[:, ended].argmax(axis=0)
+            if stops:
+                ended |= (best < highest[n]) & pool_open
+                alive &= (counts[n] >= highest[n]).view(np.uint8)
             drawn[ended] = n
             pool_open &= ~ended
             if not pool_open.any():
