@@ -35,8 +35,8 @@ __all__ = ["OptimalPath", "optimal_for_path", "optimal_like"]
 
 SWEEPS = 3
 MOVES = 24
-MISSES = (0.5, 2.0, 8.0)  # prices of a miss tried, in those of all rounds
-HALVINGS = 6
+MISSES = (1.0, 4.0)  # prices of a miss tried, in those of all rounds
+HALVINGS = 5
 STEPS = 40  # prices tried on OC(tau)
 NEAR = 1.02  # two prices this close, of which one meets eps and one does not, are the same
 TINY = 1e-9  # a certificate that is met at this price costs nothing
@@ -53,6 +53,11 @@ class OptimalPath:
     miss_cost: float
     means: PathMeans
     """As the paper predicts them, on the paths that the rules were designed for."""
+
+    @property
+    def each(self) -> tuple[Rule, ...]:
+        """The rules, one or as many as rounds."""
+        return (self.rules,) if isinstance(self.rules, Rule) else self.rules
 
     @property
     def cost(self) -> float:
@@ -94,13 +99,15 @@ def optimal_for_path(
     if tau is not None:
         return _design(paths, float(probability(tau, "tau")), round_cost, miss, each_round)
     wanted = float(probability(accuracy, "accuracy"))
+    # A threshold whose power of n_max is above eps cannot be certified by n_max votes.
+    top = min(0.96, paths.eps ** (1 / paths.n_max))
     designs = [
         _design(paths, threshold, round_cost, miss, each_round)
-        for threshold in np.round(np.arange(0.50, 0.96, 0.05), 2).tolist()
+        for threshold in np.round(np.arange(0.50, top, 0.05), 2).tolist()
     ]
     good = [design for design in designs if design.means.accuracy >= wanted]
     if not good:
-        best = max(design.means.accuracy for design in designs)
+        best = max((design.means.accuracy for design in designs), default=np.nan)
         raise BadInput(
             f"accuracy = {wanted:g} is out of reach on these paths: the best is {best:.4f}; "
             "ask for less, or sense more rounds"
@@ -115,7 +122,7 @@ def optimal_like(
     tau: Any,
     eps: Any,
     each_round: bool = False,
-    more_rounds: float = 0.01,
+    more_rounds: float = 0.014,
     less_accuracy: float = 0.002,
 ) -> OptimalPath:
     """The fewest samples with about the rounds and the accuracy of `rule`, at its certificate.
@@ -127,13 +134,22 @@ def optimal_like(
     base = along(rule, paths.masses, paths.truth).mean
     threshold = float(probability(tau, "tau"))
     best: OptimalPath | None = None
+    start: list[Rule] | None = None
     for factor in MISSES:
-        low, high = 0.0, 9.0  # powers of two
+        low, high = 3.0, 9.0  # powers of two
         for _ in range(HALVINGS):
             price = 2 ** ((low + high) / 2)
             design = _design(
-                paths, threshold, price, factor * price * paths.rounds, each_round, polish=False
+                paths,
+                threshold,
+                price,
+                factor * price * paths.rounds,
+                each_round,
+                start=start,
+                polish=False,
             )
+            if each_round:
+                start = list(design.each)  # a neighbour in price is a good place to begin
             if design.means.rounds > base.rounds * (1 + more_rounds):
                 low = (low + high) / 2
                 continue
@@ -208,8 +224,11 @@ def _design(
     """Solve the rounds backwards, several times, and keep the best."""
     run = _Run(paths, tau, round_cost, miss_cost, start)
     best, least = None, np.inf
-    for sweep in range(SWEEPS):
-        last = sweep == SWEEPS - 1
+    sweeps = SWEEPS if each_round else 2 * SWEEPS  # one rule for all settles more slowly
+    if start is not None:
+        sweeps -= 1
+    for sweep in range(sweeps):
+        last = sweep == sweeps - 1
         run.sweep(each_round or sweep == 0, MOVES if polish and last else 0)
         total = run.total()
         if total < least and (each_round or sweep > 0):
