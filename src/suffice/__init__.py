@@ -18,11 +18,19 @@ from suffice.curtail import curtail
 from suffice.errors import BadInput, CalibrationInfeasible, RunFailed
 from suffice.interval import interval
 from suffice.lattice import Law, expected_samples, law, oc
+from suffice.loop_error import split_eps
+from suffice.optimal import optimal
+from suffice.optimal_path import optimal_for_path
 from suffice.path import along
+from suffice.plan import plan
 from suffice.poll import DrawFailed, Ledger, apoll, poll
 from suffice.pool import Pool, Verdict
+from suffice.pool_law import pool_law, pool_laws
+from suffice.replay import Replay
 from suffice.rule import Rule
+from suffice.rule_files import load_rules, save_rules
 from suffice.rules import e_process, one_look, plug_in, sequential, sprt
+from suffice.votes import VoteLog, read_log
 
 __all__ = [
     "BadInput",
@@ -31,9 +39,11 @@ __all__ = [
     "Law",
     "Ledger",
     "Pool",
+    "Replay",
     "Rule",
     "RunFailed",
     "Verdict",
+    "VoteLog",
     "along",
     "apoll",
     "certified_tau",
@@ -44,12 +54,21 @@ __all__ = [
     "interval",
     "law",
     "leader_bound",
+    "load_rules",
     "match_fixed",
     "match_sequential",
     "oc",
     "one_look",
+    "optimal",
+    "optimal_for_path",
+    "plan",
     "plug_in",
     "poll",
+    "pool_law",
+    "pool_laws",
+    "read_log",
+    "save_rules",
     "sequential",
+    "split_eps",
     "sprt",
 ]
