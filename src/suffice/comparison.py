@@ -124,14 +124,18 @@ ADDED = (
 """This library's rules; the last two are designed for whole sensing runs."""
 
 
-def added_table(experiment: Experiment, tell: Callable[[], None] = lambda: None) -> list[Row]:
+def added_table(
+    experiment: Experiment,
+    tell: Callable[[], None] = lambda: None,
+    schemes: Sequence[Scheme] = ADDED,
+) -> list[Row]:
     """For each block the sequential rule and this library's rules, all with its certificate."""
     rows = []
     for block in BLOCKS:
         at = block.target, block.certificate
         base = row_of(experiment, SEQUENTIAL, *at, pools=True)
         rows.append(base)
-        for scheme in ADDED:
+        for scheme in schemes:
             rows.append(against(row_of(experiment, scheme, *at, pools=True), base))
             tell()
     return rows
