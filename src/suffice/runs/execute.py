@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,26 +72,27 @@ def _fill(
     progress(images, votes)
     work = partial(make_shard, progress=tell if on == "local" else None, batch=batch)
     began = time.monotonic()
-    for shard, (log, ledger) in spread(config, missing, work, on, workers):
-        hashes = log.metadata["hashes"]
-        if manifest["hashes"] not in ({}, hashes):
-            raise BadInput(
-                f"{folder}: holds shards of other weights or probes than are installed now; "
-                "name another folder"
-            )
-        write_log(log, folder / shard.name)
-        for image, round_, draw in ledger.broken:
-            note(f"image {image}, round {round_}, draw {draw}: not finite, so an invalid vote")
-        done[shard.name] = {
-            "sha256": sha256(folder / shard.name),
-            "seconds": round(time.monotonic() - began, 3),
-            "broken": ledger.broken,
-        }
-        manifest["hashes"] = hashes
-        _write_manifest(folder, manifest)
-        began = time.monotonic()
-        images, votes = images + len(shard), votes + log.votes.size
-        progress(images, votes)
+    with closing(spread(config, missing, work, on, workers)) as made:
+        for shard, (log, ledger) in made:
+            hashes = log.metadata["hashes"]
+            if manifest["hashes"] not in ({}, hashes):
+                raise BadInput(
+                    f"{folder}: holds shards of other weights or probes than are installed now; "
+                    "name another folder"
+                )
+            write_log(log, folder / shard.name)
+            for image, round_, draw in ledger.broken:
+                note(f"image {image}, round {round_}, draw {draw}: not finite, so an invalid vote")
+            done[shard.name] = {
+                "sha256": sha256(folder / shard.name),
+                "seconds": round(time.monotonic() - began, 3),
+                "broken": ledger.broken,
+            }
+            manifest["hashes"] = hashes
+            _write_manifest(folder, manifest)
+            began = time.monotonic()
+            images, votes = images + len(shard), votes + log.votes.size
+            progress(images, votes)
 
 
 @contextmanager

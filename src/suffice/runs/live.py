@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -81,7 +82,8 @@ def run_live(
     cuts = np.linspace(0, config.images, count + 1).astype(int)
     shards = [Shard(int(first), int(last)) for first, last in itertools.pairwise(cuts)]
     work = partial(_sense, rules=listed, batch=batch, progress=progress if on == "local" else None)
-    done = dict(spread(config, shards, work, on, workers))
+    with closing(spread(config, shards, work, on, workers)) as made:
+        done = dict(made)
     for shard in shards:
         for image, round_, draw in done[shard][1].broken:
             note(f"image {image}, round {round_}, draw {draw}: not finite, so an invalid vote")

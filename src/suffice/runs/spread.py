@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -17,7 +17,7 @@ __all__ = ["Answer", "Crew", "Work", "spread"]
 
 LOSSES = 5
 """Workers that may be lost one after another, with no shard done between them."""
-WORKER_BYTES = {"ddrm": 900 * 2**20, "oracle": 1500 * 2**20, "toy": 150 * 2**20}
+WORKER_BYTES = {"ddrm": 400 * 2**20, "oracle": 500 * 2**20, "toy": 100 * 2**20}
 """What one worker with its parts takes at its peak, by sampler."""
 
 T = TypeVar("T")
@@ -56,11 +56,12 @@ def spread(
     work: Work[T],
     on: str = "local",
     workers: int | None = None,
-) -> Iterator[tuple[Shard, T]]:
+) -> Generator[tuple[Shard, T], None, None]:
     """Do `work(parts, shard)` for every shard and give the results as they finish.
 
     `on` is `local` (this process), `processes`, or `ray` or `ray:HOST:PORT` for a cluster. A
-    script that uses `processes` needs the usual guard `if __name__ == "__main__"`.
+    script that uses `processes` needs the usual guard `if __name__ == "__main__"`. Closing the
+    generator ends the workers.
     """
     way, _, address = on.partition(":")
     if way not in ("local", "processes", "ray") or (address and way != "ray"):
@@ -70,10 +71,12 @@ def spread(
     if workers is not None and way == "local":
         raise BadInput(f"workers {workers} do not go with local; use processes or ray")
     if not shards:
-        return iter(())
+        return
     if way == "local":
         parts = load_parts(config)
-        return ((shard, work(parts, shard)) for shard in shards)
+        for shard in shards:
+            yield shard, work(parts, shard)
+        return
     crew: Crew
     if way == "processes":
         from suffice.runs.processes import Processes
@@ -85,10 +88,12 @@ def spread(
 
         crew = Cluster(config, work, address)
         count = workers or crew.room
-    return _share_out(crew, count, shards)
+    yield from _share_out(crew, count, shards)
 
 
-def _share_out(crew: Crew, count: int, shards: Sequence[Shard]) -> Iterator[tuple[Shard, Any]]:
+def _share_out(
+    crew: Crew, count: int, shards: Sequence[Shard]
+) -> Generator[tuple[Shard, Any], None, None]:
     """Give shards to idle workers; a lost worker is replaced, and its shard given to another."""
     queue, idle, busy, losses = deque(shards), deque[Any](), dict[Any, Shard](), 0
     try:
