@@ -215,3 +215,41 @@ def test_every_documented_verb_has_help(run) -> None:
         code, out, _ = run(f"{verb} --help")
         assert code == 0
         assert "--json" in out or verb == "design"
+
+
+def test_design_optimal_tells_its_bound(report) -> None:
+    line = "design optimal --tau 0.7 --eps 0.0495 --q-alt 0.85 --power 0.9248 --n-max 97"
+    told = report(line)
+    assert list(told) == [*DESIGN[:9], "lower_bound", "gap", *DESIGN[9:]]
+    assert told["size"] <= 0.0495
+    assert told["power"] >= 0.9248
+    assert told["lower_bound"] <= told["expected_samples"] <= 42.4
+    half = report(f"{line} --weight 0.85 0.5 --weight 0.7 0.5")
+    assert half["expected_samples"] <= 42.7
+    assert half["gap"] < 0.01
+
+
+def test_the_error_of_a_whole_run_is_split_over_its_rounds(report) -> None:
+    told = report("design one-look --tau 0.7 --eps-loop 0.05 --rounds 24 --samples 64")
+    assert 1 - (1 - told["eps"]) ** 24 == pytest.approx(0.05)
+    assert told["size"] <= told["eps"]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("design one-look --tau 0.7 --samples 32", "needs --eps"),
+        ("design one-look --tau 0.7 --samples 32 --eps-loop 0.05", "go together"),
+        ("design one-look --tau 0.7 --samples 32 --eps 0.1 --eps-loop 0.05 --rounds 3", "one of"),
+        ("design optimal --tau 0.7 --eps 0.05 --q-alt 0.85 --power 0.99 --n-max 30", "would do"),
+        (
+            "design optimal --tau 0.7 --eps 0.05 --q-alt 0.85 --power 0.5 --n-max 30 "
+            "--weight 0.8 0.4",
+            "weights sum to 0.4",
+        ),
+    ],
+)
+def test_a_mistake_in_a_design_gets_one_line(run, line: str, said: str) -> None:
+    code, out, err = run(line)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err

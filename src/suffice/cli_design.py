@@ -10,8 +10,11 @@ import click
 from suffice import rules
 from suffice.calibrate import certified_tau
 from suffice.cli_show import json_option, print_json, print_pairs, required
+from suffice.errors import BadInput
 from suffice.inputs import between
 from suffice.lattice import law
+from suffice.loop_error import split_eps
+from suffice.optimal import optimal as optimum
 from suffice.rule import Rule
 
 __all__ = ["design"]
@@ -21,13 +24,29 @@ EPS = 0.05  # the level of the certificate where no --eps is given; always print
 TAU = required("--tau", float, "Threshold on the vote mass.")
 SAMPLES = required("--samples", int, "Pool size S.")
 LEVEL = click.option("--eps", type=float, help=f"Level of the certificate; {EPS} unless given.")
-ERROR = required("--eps", float, "Error probability at tau.")
+ERROR = click.option("--eps", type=float, help="Error probability at tau, or --eps-loop.")
 ERROR_OR_ALPHA = click.option("--eps", type=float, help="Error probability at tau, or --alpha.")
 ALPHA = click.option("--alpha", type=float, help="Posterior level, in place of --eps.")
 CAP = required("--n-max", int, "The most votes.")
 CAP_OR_POWER = click.option("--n-max", type=int, help="The most votes, or --power.")
 Q_ALT = click.option("--q-alt", type=float, help="Mass at which power and cost are told.")
 POWER = click.option("--power", type=float, help="OC(q_alt) to reach, in place of --n-max.")
+LOOP = (
+    click.option(
+        "--eps-loop",
+        type=float,
+        help="Error probability of a whole run of --rounds, in place of --eps.",
+    ),
+    click.option("--rounds", type=int, help="Rounds of the run that --eps-loop is for."),
+)
+WEIGHTS = click.option(
+    "--weight",
+    "weights",
+    type=(float, float),
+    multiple=True,
+    metavar="MASS SHARE",
+    help="Minimise the mean E[N] over masses with these shares; q_alt alone unless given.",
+)
 Q_ALT_HELD = required("--q-alt", float, "Mass at which the power is held.")
 POWER_HELD = required("--power", float, "OC(q_alt) to reach.")
 
@@ -37,23 +56,37 @@ def design() -> None:
     """Design a stopping rule and print what it certifies and costs."""
 
 
-def _verb(name: str, *options: Callable[..., Any], curtailed: bool = True) -> Callable[..., Any]:
-    """Make a verb of a function from the options to a rule."""
+def _verb(
+    name: str, *options: Callable[..., Any], curtailed: bool | None = True, error: bool = True
+) -> Callable[..., Any]:
+    """Make a verb of a function from the options to a rule, and maybe more to tell of it.
+
+    `curtailed` is the default, None where there is no choice; `error` that it must have an eps.
+    """
+    choice = click.option(
+        "--curtailed/--full",
+        default=curtailed,
+        show_default=True,
+        help="End pools whose verdict is forced, or take the rule as stated.",
+    )
     shared = (
+        *LOOP,
         click.option("--every", type=int, default=1, help="Look only at each B-th vote."),
-        click.option(
-            "--curtailed/--full",
-            default=curtailed,
-            show_default=True,
-            help="End pools whose verdict is forced, or take the rule as stated.",
-        ),
+        *([] if curtailed is None else [choice]),
         click.option("--out", type=click.Path(), help="Save the rule to this file."),
         json_option,
     )
 
-    def register(make: Callable[..., Rule]) -> Callable[..., Rule]:
-        def verb(out: str | None, as_json: bool, **given: Any) -> None:
-            told = _report(make(**given), given["tau"], given.get("eps"), given.get("q_alt"), out)
+    def register(make: Callable[..., Any]) -> Callable[..., Any]:
+        def verb(
+            out: str | None, as_json: bool, eps_loop: float | None, rounds: int | None, **given: Any
+        ) -> None:
+            given["eps"] = _eps_of(given.get("eps"), eps_loop, rounds)
+            if error and given["eps"] is None:
+                raise BadInput(f"{name} needs --eps, or --eps-loop and --rounds")
+            made = make(**given)
+            rule, more = made if isinstance(made, tuple) else (made, {})
+            told = _report(rule, given["tau"], given["eps"], given.get("q_alt"), more, out)
             (print_json if as_json else print_pairs)(told)
 
         verb.__doc__ = make.__doc__
@@ -65,7 +98,7 @@ def _verb(name: str, *options: Callable[..., Any], curtailed: bool = True) -> Ca
     return register
 
 
-@_verb("plug-in", TAU, SAMPLES, LEVEL, Q_ALT)
+@_verb("plug-in", TAU, SAMPLES, LEVEL, Q_ALT, error=False)
 def plug_in(tau: float, samples: int, eps: float | None, q_alt: float | None, **how: Any) -> Rule:
     """Declare when the share of S votes exceeds tau."""
     return rules.plug_in(tau, samples, **how)
@@ -77,7 +110,7 @@ def one_look(tau: float, samples: int, eps: float, q_alt: float | None, **how: A
     return rules.one_look(tau, eps, samples, **how)
 
 
-@_verb("sequential", TAU, ERROR_OR_ALPHA, ALPHA, CAP_OR_POWER, Q_ALT, POWER)
+@_verb("sequential", TAU, ERROR_OR_ALPHA, ALPHA, CAP_OR_POWER, Q_ALT, POWER, error=False)
 def sequential(tau: float, q_alt: float | None, power: float | None, **how: Any) -> Rule:
     """Declare when the posterior for a mass above tau exceeds 1 - alpha (eq. seq)."""
     # Without a power to reach, q_alt only says where the rule's figures are told.
@@ -98,8 +131,31 @@ def e_process(tau: float, eps: float, n_max: int, q_alt: float | None, **how: An
     return rules.e_process(tau, eps, n_max, **how)
 
 
+@_verb("optimal", TAU, ERROR, Q_ALT_HELD, POWER_HELD, CAP, WEIGHTS, curtailed=None)
+def optimal(weights: tuple[tuple[float, float], ...], **how: Any) -> tuple[Rule, dict[str, Any]]:
+    """The fewest expected samples that size and power allow, with a proven lower bound."""
+    found = optimum(**how, weights=weights or None)
+    return found.rule, {"lower_bound": found.lower_bound, "gap": found.gap}
+
+
+def _eps_of(eps: float | None, eps_loop: float | None, rounds: int | None) -> float | None:
+    """The error probability of a round, from that of a whole run where one is given."""
+    if (eps_loop is None) != (rounds is None):
+        raise BadInput("--eps-loop and --rounds go together; give both, or --eps alone")
+    if eps_loop is None or rounds is None:
+        return eps
+    if eps is not None:
+        raise BadInput(f"--eps {eps} does not go with --eps-loop {eps_loop}; give one of them")
+    return split_eps(eps_loop, rounds)
+
+
 def _report(
-    rule: Rule, tau: float, eps: float | None, q_alt: float | None, out: str | None
+    rule: Rule,
+    tau: float,
+    eps: float | None,
+    q_alt: float | None,
+    more: dict[str, Any],
+    out: str | None,
 ) -> dict[str, Any]:
     """The rule with its exact figures, saved where asked."""
     level = EPS if eps is None else eps
@@ -116,6 +172,7 @@ def _report(
         "q_alt": q_alt,
         "certified_tau": certified_tau(rule, level),
         "expected_samples": float(at.expected_samples[-1]),
+        **more,
         "declare": rule.declare.tolist(),
         "stop": rule.stop.tolist(),
     }
