@@ -29,7 +29,7 @@ from suffice.sensing.sampler import DDRMSampler, DigitClassifier
 from suffice.sensing.states import Floats, Sampler, States
 from suffice.sensing.weights import ASSETS, load_classifier, load_prior
 
-VOTES, BATCH, REPEATS = 32, 128, 5
+VOTES, BATCH, REPEATS = 32, 128, 9
 
 
 class Timed:
