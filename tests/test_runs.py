@@ -30,7 +30,7 @@ from test_engine import Failing
 
 TOY = RunConfig(images=12, rounds=4, draws=8, sampler="toy", sigma_y=1.0, per_shard=5)
 COMMAND = [sys.executable, "-m", "suffice", "log", "--sampler", "toy", "--sigma-y", "1"]
-SMALL = [*COMMAND, *["--images", "120", "--rounds", "3", "--draws", "16", "--per-shard", "1"]]
+SMALL = [*COMMAND, *["--images", "400", "--rounds", "3", "--draws", "16", "--per-shard", "1"]]
 WAYS = {"local": [], "processes": ["--on", "processes", "--workers", "2"]}
 
 
@@ -180,7 +180,7 @@ def test_killed_20_times_the_log_is_whole(unbroken, tmp_path, way):
             wait_for_more(tmp_path, process)
             time.sleep(chance.uniform(0, 0.03))
         else:  # while it starts or is about to begin
-            time.sleep(chance.uniform(0, 1.2))
+            time.sleep(chance.uniform(0, 0.4))
         process.kill()
         process.communicate()
         kills += process.returncode == -signal.SIGKILL
@@ -216,7 +216,7 @@ def test_interrupted_it_says_where_it_stands(unbroken, tmp_path, way):
     assert process.returncode == 1
     (line,) = err.decode().splitlines()
     assert line.startswith("suffice: stopped: ")
-    assert line.endswith("of 120 images are done; the same command goes on")
+    assert line.endswith("of 400 images are done; the same command goes on")
     assert gone(mark)
     again = start("local", tmp_path)
     again.communicate()
@@ -236,7 +236,7 @@ def test_a_full_disk_ends_it_with_one_line_and_loses_nothing(unbroken, tmp_path,
     (line,) = ended.stderr.splitlines()
     assert "cannot be written (File too large); nothing was changed there" in line
     some = hashes(tmp_path)
-    assert 3 < len(some) < 120
+    assert 3 < len(some) < 400
     assert not list(tmp_path.glob(".*"))
     assert start("local", tmp_path).communicate() is not None
     assert files(tmp_path) == files(unbroken)

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -29,7 +30,9 @@ class Processes:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, *self._task), daemon=True)
-        # Ctrl-C reaches all processes of a terminal: this one alone is to act on it.
+        # Ctrl-C reaches all processes of a terminal: this one alone is to act on it. The tracker
+        # comes first, since starting it lets the signal through again.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process.start()
