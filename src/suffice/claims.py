@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def cut(value: float) -> str:
     >>> cut(0.7752), cut(0.5606), cut(0.29)
     ('.77', '.56', '.29')
     """
-    return f".{int(np.floor(round(value, 9) * 100)):02d}"
+    return f".{int(Fraction(str(round(value, 9))) * 100):02d}"
 
 
 def _certified(rows: Sequence[Row]) -> Claim:
