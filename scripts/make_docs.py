@@ -1,5 +1,7 @@
 """Write the experiment's tables and figures into the documents, from the reference logs.
 
+Designs for whole sensing runs take minutes: they are made anew here, and kept for the package.
+
 A document marks each place: what stands between `<!-- reproduce NAME -->` and `<!-- end -->` is
 replaced by the table NAME. Run it again whenever a rule, a log or a figure changes; a test says
 when that was forgotten.
@@ -9,17 +11,19 @@ import json
 import re
 from pathlib import Path
 
-from suffice.comparison import ADDED, SCHEMES, spent_by_round
+from suffice.comparison import spent_by_round
 from suffice.errors import BadInput
 from suffice.experiment import BLOCKS
 from suffice.figures import FIGURES, draw
-from suffice.reference import reference_log
+from suffice.reference import designs_record, reference_log
 from suffice.reproduce import Reproduction, reproduce
+from suffice.schemes import ADDED, SCHEMES
 from suffice.tables import Lines, added_lines, claim_lines, matched_lines, papers_lines
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "experiment.md")
 FOLDER = ROOT / "docs" / "figures"
+DESIGNS = ROOT / "src" / "suffice" / "assets" / "designs.json"
 MARKED = re.compile(r"(<!-- reproduce (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -70,7 +74,15 @@ def shown(found: Reproduction) -> str:
 
 def main() -> None:
     """Write the documents, the figures and their data."""
-    found = reproduce(reference_log(32), reference_log(128))
+    log = reference_log(32)
+    found = reproduce(log, reference_log(128))
+    slow = {scheme.name for scheme in ADDED[-2:]}
+    fitted = {
+        key: [rules for rules, _ in halves]
+        for key, halves in found.experiment.fitted.items()
+        if key[0] in slow
+    }
+    DESIGNS.write_text(json.dumps(designs_record(log, fitted), separators=(",", ":")) + "\n")
     for path in DOCUMENTS:
         path.write_text(filled(path.read_text(), tables(found)))
     for figure in FIGURES:

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from suffice.claims import claims
-from suffice.comparison import ADDED, SCHEMES, against, frontier, row_of
+from suffice.comparison import against, frontier, row_of
 from suffice.errors import BadInput, RunFailed
 from suffice.experiment import Experiment, papers_table
 from suffice.figures import FIGURES, draw
 from suffice.reference import reference_log
 from suffice.report import page, write_report
 from suffice.reproduce import Reproduction
+from suffice.schemes import ADDED, SCHEMES
 from suffice.votes import VoteLog
 
 

@@ -12,9 +12,6 @@ from suffice.calibrate import certified_tau
 from suffice.claims import claims
 from suffice.cli import main
 from suffice.comparison import (
-    ADDED,
-    SCHEMES,
-    Scheme,
     _match,
     added_table,
     frontier,
@@ -26,13 +23,16 @@ from suffice.comparison import (
 from suffice.errors import BadInput
 from suffice.experiment import BLOCKS, EPS, Experiment, papers_table
 from suffice.figures import FIGURES
+from suffice.lattice import oc
 from suffice.live_check import config_of, live_rows
 from suffice.pool import Pool
-from suffice.reference import reference_log
+from suffice.reference import reference_designs, reference_log
 from suffice.reproduce import Reproduction
+from suffice.rule import Rule
 from suffice.rules import plug_in, sequential
 from suffice.runs.parts import load_parts, make_shard
 from suffice.runs.shards import RunConfig, Shard
+from suffice.schemes import ADDED, SCHEMES, Scheme
 from suffice.tables import added_lines, claim_lines, matched_lines, papers_lines
 from suffice.votes import VoteLog, write_log
 
@@ -45,7 +45,8 @@ def first(log: VoteLog, images: int) -> VoteLog:
 
 @pytest.fixture(scope="module")
 def whole() -> Experiment:
-    return Experiment(reference_log(32), reference_log(128))
+    log = reference_log(32)
+    return Experiment(log, reference_log(128), reference_designs(log))
 
 
 @pytest.fixture(scope="module")
@@ -245,18 +246,31 @@ def test_reference_logs_are_as_documented(tmp_path) -> None:
         reference_log(64)
 
 
+def test_the_packaged_designs_are_certified_and_one_of_them_is_what_comes_of_designing(
+    whole,
+) -> None:
+    assert set(whole.designs) == {
+        (scheme.name, block.certificate) for scheme in ADDED[-2:] for block in BLOCKS
+    }
+    for (_, tau), halves in whole.designs.items():
+        for rules in halves:
+            for rule in [rules] if isinstance(rules, Rule) else rules:
+                assert oc(rule, tau) <= EPS
+    scheme, tau = ADDED[-2], 0.55
+    assert scheme.fit(whole, tau, whole.all[::2]) == whole.designs[scheme.name, tau][0]
+    assert reference_designs(whole.logs["128"]) == {}
+
+
 def test_the_figures_of_the_document_are_those_of_the_logs(whole) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "make_docs.py"))
     page = (ROOT / "docs" / "experiment.md").read_text()
     table, matched = papers_table(whole), matched_table(whole)
-    # Designing rules for whole runs takes minutes; all other rules are designed here anew.
-    added = added_table(whole, schemes=ADDED[:-2])
+    added = added_table(whole)
     judged = claims(whole, table, matched)
     assert {claim.verdict for claim in judged} <= {"holds", "in part", "does not hold"}
-    for lines in (papers_lines(table), matched_lines(matched), claim_lines(judged)):
+    tables = papers_lines(table), added_lines(added), matched_lines(matched), claim_lines(judged)
+    for lines in tables:
         assert script["markdown"](lines) in page
-    for line in script["markdown"](added_lines(added)).splitlines():
-        assert f"{line}\n" in page
     shown = json.loads((ROOT / "docs" / "figures" / "data.json").read_text())
     for scheme in SCHEMES[:6]:
         points = frontier(whole, scheme)

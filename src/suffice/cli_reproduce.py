@@ -10,7 +10,7 @@ from suffice.cli_show import json_option, print_json
 from suffice.errors import BadInput
 from suffice.live_check import Agreement, live_rows
 from suffice.progress import Progress
-from suffice.reference import reference_log
+from suffice.reference import reference_designs, reference_log
 from suffice.report import write_report
 from suffice.reproduce import STEPS, reproduce
 from suffice.tables import (
@@ -45,7 +45,7 @@ def reproduce_(live: int | None, out: str | None, logs: str | None, as_json: boo
             done += 1
             progress(done)
 
-        found = reproduce(log_32, log_128, tell)
+        found = reproduce(log_32, log_128, tell, reference_designs(log_32))
     sensed: list[Agreement] = []
     if live is not None:  # the cheapest row of each block; a row of more votes only draws longer
         rows = [row for row in found.table if row.scheme == "Sequential"]

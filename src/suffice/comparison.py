@@ -7,121 +7,33 @@ ways round: every image is reported under a rule that was designed without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suffice.calibrate import certified_tau
-from suffice.errors import BadInput, CalibrationInfeasible
-from suffice.experiment import BLOCKS, EPS, Experiment, Images, Row, Rules, S
-from suffice.lattice import oc
-from suffice.optimal import optimal
-from suffice.optimal_path import optimal_like
+from suffice.errors import BadInput
+from suffice.experiment import BLOCKS, EPS, Experiment, Images, Row, Rules
 from suffice.path import PathMeans, along
 from suffice.replay import Outcome
 from suffice.rule import Rule
-from suffice.rules import e_process, one_look, plug_in, sequential, sprt
+from suffice.schemes import ADDED, SCHEMES, SEQUENTIAL, Scheme
 
 __all__ = [
-    "ADDED",
-    "SCHEMES",
-    "Scheme",
     "added_table",
+    "against",
     "frontier",
     "matched_table",
+    "outcome_of",
+    "row_of",
     "spent_by_round",
 ]
 
 CLOSE = 0.005  # measured accuracies this close are matched
 DECLARED = 0.95  # the share of images that a design declares, if it is to count
-POWER = 0.9  # the power of the sequential rule at the q_alt that it shares with its rivals
 HUNDREDTHS = 100
-MORE_ROUNDS = (0.015, 0.03, 0.06)  # shares of the sequential rule's, the first that can be had
 LOWEST = 0.30  # no threshold below this is tried
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """A family of rules over tau; a fitted one also looks at the images that it is given."""
-
-    name: str
-    make: Callable[[float], Rule] | None = None
-    fit: Callable[[Experiment, float, Images], Rules] | None = None
-
-
-@cache
-def _rival(tau: float, n_max: int) -> tuple[float, float]:
-    """The sequential rule's power, and the q_alt at which it is about POWER."""
-    rule = sequential(tau, EPS, n_max=n_max)
-    masses = np.arange(1, 1000) / 1000
-    masses = masses[masses > tau]
-    powers = oc(rule, masses)
-    at = min(int(np.searchsorted(powers, POWER)), len(masses) - 1)
-    # A hair less than its power, which a rule can miss by rounding alone.
-    return float(masses[at]), float(np.floor(powers[at] * 1e6) / 1e6)
-
-
-@cache
-def _sprt(tau: float) -> Rule:
-    q_alt, power = _rival(tau, S)
-    try:
-        return sprt(tau, q_alt, EPS, power, S)
-    except CalibrationInfeasible as error:  # its family stops short of that power: take the most
-        return sprt(tau, q_alt, EPS, np.floor(error.best["power"] * 1e6) / 1e6, S)
-
-
-def _one_class(experiment: Experiment, tau: float, images: Images) -> Rule:
-    """The optimal rule for the leader masses of the pools that the sequential rule reaches."""
-    reached = experiment.outcome(sequential(tau, EPS, n_max=S), images).rounds
-    leaders = experiment.masses("32")[images].max(axis=-1)
-    rounds = np.arange(leaders.shape[1])
-    masses, counts = np.unique(leaders[rounds < reached[:, None]], return_counts=True)
-    q_alt, power = _rival(tau, S)
-    weights = np.column_stack([masses, counts / counts.sum()])
-    return optimal(tau, EPS, q_alt, power, S, weights).rule
-
-
-def _one_rule(experiment: Experiment, tau: float, images: Images) -> Rules:
-    """The rule of the fewest samples on the images' paths, with the sequential rule's rounds."""
-    return _like_sequential(experiment, tau, images, each_round=False)
-
-
-def _rule_a_round(experiment: Experiment, tau: float, images: Images) -> Rules:
-    """The same with one rule a round."""
-    return _like_sequential(experiment, tau, images, each_round=True)
-
-
-def _like_sequential(experiment: Experiment, tau: float, images: Images, each_round: bool) -> Rules:
-    rule, masses = sequential(tau, EPS, n_max=S), experiment.masses("32")[images]
-    paths = masses, experiment.truth[images], tau, EPS, each_round
-    for more_rounds in MORE_ROUNDS[:-1]:
-        try:
-            return optimal_like(rule, *paths, more_rounds=more_rounds).rules
-        except BadInput:  # no design keeps so close to the rounds: allow more
-            continue
-    return optimal_like(rule, *paths, more_rounds=MORE_ROUNDS[-1]).rules
-
-
-SEQUENTIAL = Scheme("Sequential", lambda tau: sequential(tau, EPS, n_max=S))
-SCHEMES = (
-    Scheme("Plug-in (full)", lambda tau: plug_in(tau, S, curtailed=False)),
-    Scheme("Plug-in (curt.)", lambda tau: plug_in(tau, S)),
-    Scheme("One-look", lambda tau: one_look(tau, EPS, S)),
-    SEQUENTIAL,
-    Scheme("Sequential (n_max=128)", lambda tau: sequential(tau, EPS, n_max=128)),
-    Scheme("e-process", lambda tau: e_process(tau, EPS, S, curtailed=True)),
-    Scheme("SPRT", _sprt),
-    Scheme("Optimal (one class)", fit=_one_class),
-)
-"""The families whose tau is moved: the paper's, then this library's."""
-ADDED = (
-    *SCHEMES[5:],
-    Scheme("Optimal (one rule)", fit=_one_rule),
-    Scheme("Optimal (one rule a round)", fit=_rule_a_round),
-)
-"""This library's rules; the last two are designed for whole sensing runs."""
 
 
 def added_table(
@@ -256,9 +168,9 @@ def _designs(experiment: Experiment, scheme: Scheme, tau: float) -> Designs:
     key = (scheme.name, tau)
     if key not in experiment.fitted:
         halves = experiment.all[::2], experiment.all[1::2]
-        experiment.fitted[key] = [
-            (scheme.fit(experiment, tau, ours), theirs) for ours, theirs in (halves, halves[::-1])
-        ]
+        fit = scheme.fit
+        rules = experiment.designs.get(key) or [fit(experiment, tau, half) for half in halves]
+        experiment.fitted[key] = list(zip(rules, halves[::-1], strict=True))
     return experiment.fitted[key]
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suffice.calibrate import certified_tau
 from suffice.errors import BadInput
 from suffice.path import PathMeans, along
+from suffice.reference import Designs
 from suffice.replay import Outcome, Replay
 from suffice.rule import Rule
 from suffice.rules import one_look, plug_in, sequential
@@ -26,7 +27,7 @@ __all__ = ["BLOCKS", "EPS", "Block", "Experiment", "Paper", "Row", "papers_table
 
 EPS = 0.05
 S = 32
-Rules = Rule | Sequence[Rule]
+Rules = Rule | tuple[Rule, ...]
 Images = NDArray[np.int64]
 
 
@@ -190,10 +191,12 @@ class Row:
 class Experiment:
     """The two logs made ready; each rule is replayed and predicted once."""
 
-    def __init__(self, log_32: VoteLog, log_128: VoteLog) -> None:
+    def __init__(self, log_32: VoteLog, log_128: VoteLog, designs: Designs | None = None) -> None:
         if not (np.array_equal(log_32.images, log_128.images) and log_32.rounds == log_128.rounds):
             raise BadInput("the two logs differ in images or rounds; make both from one run")
         self.logs = {"32": log_32, "128": log_128}
+        self.designs: Designs = designs or {}
+        """What need not be fitted again."""
         self.truth = log_32.truth
         self.classes = int(max(log_32.classes, log_128.classes, self.truth.max() + 1))
         self.all = np.arange(len(log_32.images))
@@ -201,16 +204,15 @@ class Experiment:
         """What was fitted to the log: by scheme and tau, rules and the images reported on."""
         self._replays: dict[str, Replay] = {}
         self._masses: dict[str, NDArray[np.float64]] = {}
-        self._outcomes: dict[Rule | tuple[Rule, ...], Outcome] = {}
+        self._outcomes: dict[Rules, Outcome] = {}
         self._predicted: dict[tuple[Rule, str], PathMeans] = {}
 
     def outcome(self, rules: Rules, images: Images | None = None) -> Outcome:
         """What the rules did on the smallest log that has votes enough."""
-        key = rules if isinstance(rules, Rule) else tuple(rules)
-        if key not in self._outcomes:
-            listed = [key] if isinstance(key, Rule) else key
-            self._outcomes[key] = self._replay_for(listed).run(rules)
-        return take(self._outcomes[key], images)
+        if rules not in self._outcomes:
+            listed = [rules] if isinstance(rules, Rule) else rules
+            self._outcomes[rules] = self._replay_for(listed).run(rules)
+        return take(self._outcomes[rules], images)
 
     def spent(self, rules: Rules) -> NDArray[np.int64]:
         """Votes that each image drew in each round, (I, T); 0 in rounds that it did not reach."""

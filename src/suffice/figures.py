@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from suffice import plots
-from suffice.comparison import ADDED, SCHEMES, spent_by_round
+from suffice.comparison import spent_by_round
 from suffice.errors import BadInput
 from suffice.experiment import BLOCKS, EPS, S
 from suffice.lattice import oc
@@ -19,6 +19,7 @@ from suffice.optimal import optimal
 from suffice.reproduce import Reproduction
 from suffice.rule import Rule
 from suffice.rules import one_look, plug_in, sequential, sprt
+from suffice.schemes import ADDED, SCHEMES
 
 __all__ = ["FIGURES", "Figure", "draw", "example_rules"]
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from suffice.errors import BadInput
+from suffice.rule import Rule
 from suffice.votes import VoteLog, read_log
 
-__all__ = ["reference_log"]
+__all__ = ["Designs", "designs_record", "reference_designs", "reference_log"]
 
 DRAWS = (32, 128)
+Designs = Mapping[tuple[str, float], list[Rule | tuple[Rule, ...]]]
+"""By scheme and tau: the rules fitted to the even images of a log, and those to the odd ones."""
 
 
 def reference_log(draws: int, folder: str | Path | None = None) -> VoteLog:
@@ -30,3 +37,41 @@ def reference_log(draws: int, folder: str | Path | None = None) -> VoteLog:
                 "with `suffice log` and name their folder with --logs"
             )
         return read_log(path)
+
+
+def reference_designs(log: VoteLog) -> Designs:
+    """The rules that take minutes to fit, as they were fitted to this log; none for another."""
+    text = (resources.files("suffice") / "assets" / "designs.json").read_text(encoding="utf-8")
+    record = json.loads(text)
+    if record["votes"] != _sha256(log):
+        return {}
+    return {
+        (entry["scheme"], entry["tau"]): [_rules(half) for half in entry["halves"]]
+        for entry in record["designs"]
+    }
+
+
+def designs_record(log: VoteLog, designs: Designs) -> dict[str, Any]:
+    """Designs as `reference_designs` reads them."""
+    entries = [
+        {"scheme": scheme, "tau": tau, "halves": [_plain(half) for half in halves]}
+        for (scheme, tau), halves in designs.items()
+    ]
+    return {"votes": _sha256(log), "designs": entries}
+
+
+def _sha256(log: VoteLog) -> str:
+    return hashlib.sha256(log.votes.tobytes()).hexdigest()
+
+
+def _plain(rules: Rule | tuple[Rule, ...]) -> Any:
+    """One rule as an object, one rule a round as a list of them."""
+    if isinstance(rules, Rule):
+        return json.loads(rules.to_json())
+    return [json.loads(rule.to_json()) for rule in rules]
+
+
+def _rules(plain: Any) -> Rule | tuple[Rule, ...]:
+    if isinstance(plain, list):
+        return tuple(Rule.from_json(json.dumps(each)) for each in plain)
+    return Rule.from_json(json.dumps(plain))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from suffice.claims import Claim, claims
-from suffice.comparison import SCHEMES, added_table, frontier, matched_table
+from suffice.comparison import added_table, frontier, matched_table
 from suffice.experiment import Experiment, Row, papers_table
+from suffice.reference import Designs
+from suffice.schemes import SCHEMES
 from suffice.votes import VoteLog
 
 __all__ = ["STEPS", "Reproduction", "reproduce"]
@@ -48,10 +50,16 @@ class Reproduction:
 
 
 def reproduce(
-    log_32: VoteLog, log_128: VoteLog, tell: Callable[[], None] = lambda: None
+    log_32: VoteLog,
+    log_128: VoteLog,
+    tell: Callable[[], None] = lambda: None,
+    designs: Designs | None = None,
 ) -> Reproduction:
-    """Run the paper's experiment on two logs of the same states; `tell` is called at each step."""
-    experiment = Experiment(log_32, log_128)
+    """Run the paper's experiment on two logs of the same states; `tell` is called at each step.
+
+    `designs` are rules that were fitted to these logs before, in place of fitting them again.
+    """
+    experiment = Experiment(log_32, log_128, designs)
     table = papers_table(experiment, tell)
     added = added_table(experiment, tell)
     matched = matched_table(experiment, tell)
