@@ -17,7 +17,7 @@ from suffice.experiment import BLOCKS
 from suffice.figures import FIGURES, draw
 from suffice.reference import designs_record, reference_log
 from suffice.reproduce import Reproduction, reproduce
-from suffice.schemes import ADDED, SCHEMES
+from suffice.schemes import ADDED, LARGE, SCHEMES, TAU_FREE, WHOLE_RUN
 from suffice.tables import Lines, added_lines, claim_lines, matched_lines, papers_lines
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def main() -> None:
     """Write the documents, the figures and their data."""
     log = reference_log(32)
     found = reproduce(log, reference_log(128))
-    slow = {scheme.name for scheme in ADDED[-2:]}
+    slow = {scheme.name for scheme in (*WHOLE_RUN, *LARGE, *TAU_FREE)}
     fitted = {
         key: [rules for rules, _ in halves]
         for key, halves in found.experiment.fitted.items()

@@ -30,8 +30,8 @@ TRUTH = np.array([0, 0, 1, 0])
 
 
 def price(rules: list[Rule], round_cost: float, miss_cost: float) -> float:
-    """What the average path costs, from the paper's formulas."""
-    law = along(rules, PATHS, TRUTH)
+    """What the average path costs, from the exact laws of its pools."""
+    law = along(rules, PATHS, TRUTH, exact=True)
     declared = law.reach * law.declare_probability
     right = (declared * np.nan_to_num(law.correct)).sum(axis=1)
     return float((law.samples + round_cost * law.rounds + miss_cost * (1 - right)).mean())
@@ -70,7 +70,10 @@ def test_every_rule_keeps_the_certificate(each_round: bool) -> None:
     assert len(run.each) == (2 if each_round else 1)
     assert all(oc(rule, 0.7) <= 0.05 for rule in run.each)
     rules = list(run.each) if each_round else run.each[0]
-    assert run.means == along(rules, PATHS, TRUTH).mean
+    exact = along(rules, PATHS, TRUTH, exact=True).mean
+    assert run.means.samples == pytest.approx(exact.samples, rel=0.01)
+    assert run.means.rounds == pytest.approx(exact.rounds, rel=1e-3)
+    assert run.means.accuracy == pytest.approx(exact.accuracy, abs=1e-3)
 
 
 def test_tau_left_free_keeps_the_accuracy() -> None:
@@ -98,7 +101,7 @@ def held_out(tau: float, each_round: bool) -> tuple[OptimalPath, float, float, f
 
 def test_saves_samples_on_images_it_was_not_designed_on() -> None:
     run, samples, rounds, accuracy = held_out(0.55, each_round=False)
-    assert samples < 0.7
+    assert samples < 0.6
     assert rounds < 1.03
     assert accuracy > -0.01
     assert oc(run.each[0], 0.55) <= 0.05

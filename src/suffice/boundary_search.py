@@ -14,7 +14,7 @@ from suffice.lattice import Floats
 from suffice.priced import Problem, Totals, onward, solve
 from suffice.rule import Counts
 
-__all__ = ["Found", "exhaust", "improve", "totals_of"]
+__all__ = ["Found", "exhaust", "improve", "still_open", "totals_of"]
 
 Found = tuple[Totals, Counts, Counts]
 TRIES = 24  # pairs of moves looked at exactly, of those that seem to help
@@ -43,7 +43,7 @@ def improve(problem: Problem, declare: Counts, stop: Counts, most: int | None = 
 def totals_of(problem: Problem, declare: Counts, stop: Counts) -> Totals:
     """What a rule costs, declares wrongly and misses, by one pass forwards."""
     totals = np.zeros(3)
-    for n, share in enumerate(_reach(problem, declare, stop)):
+    for n, share in enumerate(_reach(declare, stop)):
         up, low = int(declare[n]), int(stop[n]) if n < problem.n_max else n + 1
         low = min(low, up)
         totals[0] -= share[up:] @ problem.reward[n][up:]
@@ -83,7 +83,7 @@ def _moved(declare: Counts, stop: Counts, *entries: tuple[int, int, int]) -> tup
 def _look_around(problem: Problem, declare: Counts, stop: Counts) -> tuple[Totals, _Moves]:
     """The totals of a rule, and the exact effect of each change of one entry by one."""
     n_max = problem.n_max
-    reach = _reach(problem, declare, stop)
+    reach = _reach(declare, stop)
     moves = _Moves()
     after = np.zeros((3, n_max + 2))
     for n in range(n_max, -1, -1):
@@ -111,11 +111,21 @@ def _look_around(problem: Problem, declare: Counts, stop: Counts) -> tuple[Total
     return after[:, 0], moves
 
 
-def _reach(problem: Problem, declare: Counts, stop: Counts) -> list[Floats]:
+def still_open(declare: Counts, stop: Counts) -> list[Floats]:
+    """[n]: the share of the orders of k hits in n votes that go on beyond n, shape (n+1,)."""
+    reach = _reach(declare, stop)
+    for n, share in enumerate(reach):
+        share[declare[n] :] = 0.0
+        share[: stop[n]] = 0.0
+    reach[-1][:] = 0.0
+    return reach
+
+
+def _reach(declare: Counts, stop: Counts) -> list[Floats]:
     """[n]: the share of the orders of k hits in n votes that come to a decision at (n, k)."""
     share = np.ones(1)
     reach = [share]
-    for n in range(1, problem.n_max + 1):
+    for n in range(1, len(declare)):
         share = share.copy()
         share[declare[n - 1] :] = 0.0
         share[: stop[n - 1]] = 0.0

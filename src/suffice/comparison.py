@@ -18,7 +18,7 @@ from suffice.experiment import BLOCKS, EPS, Experiment, Images, Row, Rules
 from suffice.path import PathMeans, along
 from suffice.replay import Outcome
 from suffice.rule import Rule
-from suffice.schemes import ADDED, SCHEMES, SEQUENTIAL, Scheme
+from suffice.schemes import ADDED, LARGE, SCHEMES, SEQUENTIAL, SEQUENTIAL_128, TAU_FREE, Scheme
 
 __all__ = [
     "added_table",
@@ -40,8 +40,12 @@ def added_table(
     experiment: Experiment,
     tell: Callable[[], None] = lambda: None,
     schemes: Sequence[Scheme] = ADDED,
+    large: Sequence[Scheme] = LARGE,
 ) -> list[Row]:
-    """For each block the sequential rule and this library's rules, all with its certificate."""
+    """For each block the sequential rule and this library's rules, all with its certificate.
+
+    In the first block, as in the paper's table, also with n_max=128.
+    """
     rows = []
     for block in BLOCKS:
         at = block.target, block.certificate
@@ -50,13 +54,24 @@ def added_table(
         for scheme in schemes:
             rows.append(against(row_of(experiment, scheme, *at, pools=True), base))
             tell()
+        if block is BLOCKS[0] and large:
+            base = row_of(experiment, SEQUENTIAL_128, *at, pools=True)
+            rows.append(base)
+            for scheme in large:
+                rows.append(against(row_of(experiment, scheme, *at, pools=True), base))
+                tell()
     return rows
 
 
-def matched_table(experiment: Experiment, tell: Callable[[], None] = lambda: None) -> list[Row]:
+def matched_table(
+    experiment: Experiment,
+    tell: Callable[[], None] = lambda: None,
+    free: Sequence[Scheme] = TAU_FREE,
+) -> list[Row]:
     """Every scheme with its tau moved until its measured accuracy is that of the block.
 
     Where 1.00 is out of reach, the first block is the highest accuracy that all schemes reach.
+    Rules for whole runs are designed to keep what the sequential rule has there.
     """
     tops: dict[str, tuple[float, float]] = {}
     for scheme in SCHEMES:
@@ -78,6 +93,11 @@ def matched_table(experiment: Experiment, tell: Callable[[], None] = lambda: Non
             extra = {"target": target, "matched": abs(off) <= CLOSE}
             row = row_of(experiment, scheme, block.target, tau)
             part.append(replace(row, note="; ".join(filter(None, [row.note, note])), extra=extra))
+            tell()
+        for scheme in free:
+            row = row_of(experiment, scheme, block.target, taus[SEQUENTIAL.name])
+            matched = abs(_accuracy(row.outcome) - target) <= CLOSE
+            part.append(replace(row, extra={"target": target, "matched": matched}))
             tell()
         base = next(row for row in part if row.scheme == SEQUENTIAL.name)
         rows += [row if row is base else against(row, base) for row in part]

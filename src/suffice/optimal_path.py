@@ -1,15 +1,11 @@
 """The rules that make a whole sensing run cheapest, under one certificate in every round.
 
 A run pays for samples, for measurement rounds, and for images that end declared wrong or not at
-all. Along a path of vote laws the price of going on from round t is what the later rounds cost,
-so the rule of a round is a problem of one pool: its samples, weighed by how often the round is
-reached, less the price of going on for what it declares, with OC(tau) <= eps. Dynamic programming
-on the lattice solves it at any price on OC(tau), and the least price that meets eps is the one.
-Reach and prices depend on the rules, so rounds are solved backwards, again and again, for as long
-as that helps.
+all. Along a path of vote laws the price of going on from round t is what the later rounds cost, so
+the rule of a round is a problem of one pool: its samples, weighed by how often the round is
+reached, less the price of going on for what it declares, with OC(tau) <= eps (`PathSearch`).
 
-Pools are followed as the paper does (`path.along`): a class is declared by its own OC, and the
-samples are the leader's. That is quick and close; judge the result by `along(..., exact=True)`,
+The model of the run (`RunModel`) is quick and close; judge the result by `along(..., exact=True)`,
 and by replay on other images.
 """
 
@@ -19,28 +15,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from suffice.boundaries import build
-from suffice.boundary_search import improve, totals_of
 from suffice.errors import BadInput
 from suffice.inputs import probability, whole
-from suffice.lattice import Floats, law
-from suffice.path import PathMeans, along
-from suffice.priced import Problem, Vertex, binomial_tables, solve
+from suffice.path import PathMeans
+from suffice.path_search import PathSearch
 from suffice.rule import Rule
-from suffice.rules import sequential
+from suffice.run_model import Prices, RunModel
 
 __all__ = ["OptimalPath", "optimal_for_path", "optimal_like"]
 
-SWEEPS = 3
-MOVES = 24
-MISSES = (1.0, 4.0)  # prices of a miss tried, in those of all rounds
-HALVINGS = 5
-STEPS = 40  # prices tried on OC(tau)
-NEAR = 1.02  # two prices this close, of which one meets eps and one does not, are the same
-TINY = 1e-9  # a certificate that is met at this price costs nothing
-Whole = NDArray[np.int64]
+MISSES = (0.0, 1.0)  # prices of a miss tried, in those of all rounds
+CHEAPEST, DEAREST = 3.0, 11.0  # prices of a round tried, as powers of two
+HALVINGS = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +40,7 @@ class OptimalPath:
     round_cost: float
     miss_cost: float
     means: PathMeans
-    """As the paper predicts them, on the paths that the rules were designed for."""
+    """As the model predicts them, on the paths that the rules were designed for."""
 
     @property
     def each(self) -> tuple[Rule, ...]:
@@ -92,17 +80,19 @@ def optimal_for_path(
         raise BadInput("give tau, or an accuracy for which a tau is to be found")
     if not (np.isfinite(round_cost) and round_cost >= 0):
         raise BadInput(f"round_cost = {round_cost} must be a number of at least 0")
-    paths = _Paths.of(masses, truth, whole(n_max, "n_max"), float(probability(eps, "eps")))
-    miss = round_cost * paths.rounds if miss_cost is None else miss_cost
+    level = float(probability(eps, "eps"))
+    model = RunModel(masses, truth, whole(n_max, "n_max"))
+    miss = round_cost * model.rounds if miss_cost is None else miss_cost
     if not (np.isfinite(miss) and miss >= 0):
         raise BadInput(f"miss_cost = {miss} must be a number of at least 0")
+    prices = Prices(float(round_cost), float(miss))
     if tau is not None:
-        return _design(paths, float(probability(tau, "tau")), round_cost, miss, each_round)
+        return _design(PathSearch(model, float(probability(tau, "tau")), level), prices, each_round)
     wanted = float(probability(accuracy, "accuracy"))
     # A threshold whose power of n_max is above eps cannot be certified by n_max votes.
-    top = min(0.96, paths.eps ** (1 / paths.n_max))
+    top = min(0.96, level ** (1 / model.n_max))
     designs = [
-        _design(paths, threshold, round_cost, miss, each_round)
+        _design(PathSearch(model, threshold, level), prices, each_round)
         for threshold in np.round(np.arange(0.50, top, 0.05), 2).tolist()
     ]
     good = [design for design in designs if design.means.accuracy >= wanted]
@@ -130,244 +120,47 @@ def optimal_like(
     The prices of a round and of a miss are searched for: rounds may be `more_rounds` of the
     rule's more, and accuracy `less_accuracy` less, as predicted on these paths.
     """
-    paths = _Paths.of(masses, truth, rule.n_max, float(probability(eps, "eps")))
-    base = along(rule, paths.masses, paths.truth).mean
-    threshold = float(probability(tau, "tau"))
+    model = RunModel(masses, truth, rule.n_max)
+    search = PathSearch(model, float(probability(tau, "tau")), float(probability(eps, "eps")))
+    base = model.follow([rule] * model.rounds).means
+    most, least = base.rounds * (1 + more_rounds), base.accuracy - less_accuracy
     best: OptimalPath | None = None
-    start: list[Rule] | None = None
     for factor in MISSES:
-        low, high = 3.0, 9.0  # powers of two
+        low, high = CHEAPEST, DEAREST
         for _ in range(HALVINGS):
-            price = 2 ** ((low + high) / 2)
-            design = _design(
-                paths,
-                threshold,
-                price,
-                factor * price * paths.rounds,
-                each_round,
-                start=start,
-                polish=False,
-            )
-            if each_round:
-                start = list(design.each)  # a neighbour in price is a good place to begin
-            if design.means.rounds > base.rounds * (1 + more_rounds):
-                low = (low + high) / 2
-                continue
-            high = (low + high) / 2
-            fine = design.means.accuracy >= base.accuracy - less_accuracy
-            if fine and (best is None or design.means.samples < best.means.samples):
-                best = design
+            middle = (low + high) / 2
+            prices = Prices(2**middle, factor * 2**middle * model.rounds)
+            designs = _designs(search, prices, each_round, best)
+            low, high = (middle, high) if designs[0].means.rounds > most else (low, middle)
+            for design in designs:
+                fine = design.means.rounds <= most and design.means.accuracy >= least
+                if fine and (best is None or design.means.samples < best.means.samples):
+                    best = design
     if best is None:
         raise BadInput(
             f"no rule certified at tau = {tau} keeps the rounds and the accuracy of "
             f"{rule.name!r} on these paths; allow more rounds or less accuracy"
         )
-    return _design(paths, threshold, best.round_cost, best.miss_cost, each_round)
+    return best
 
 
-@dataclass(frozen=True, eq=False)
-class _Paths:
-    """Vote laws as indices into their distinct masses."""
-
-    masses: Floats  # (I, T, C)
-    truth: Whole  # (I,)
-    n_max: int
-    eps: float
-    distinct: Floats  # (J,)
-    each: Whole  # (I, T, C), into distinct
-    leader: Whole  # (I, T), into distinct
-    right: NDArray[np.bool_]  # (I, 1, C)
-    tables: list[Floats]  # [n]: P(k of n | distinct), (J, n+1)
-
-    @classmethod
-    def of(cls, masses: ArrayLike, truth: ArrayLike, n_max: int, eps: float) -> _Paths:
-        pi, true = np.asarray(masses, dtype=np.float64), np.asarray(truth, dtype=np.int64)
-        if pi.ndim != 3 or true.shape != pi.shape[:1] or not pi.size:
-            raise BadInput(
-                f"masses of shape {pi.shape} and truth of shape {true.shape} do not fit; "
-                "give (images, rounds, classes) and (images,)"
-            )
-        if (pi < 0).any() or (pi.sum(axis=-1) > 1 + 1e-9).any():
-            raise BadInput("masses hold a row that is no law; each is 0 or more and sums to 1")
-        if (true < 0).any():
-            raise BadInput("truth holds a label below 0; a design needs the true labels")
-        classes = np.arange(pi.shape[2])
-        # A class that no path votes for has no mass; it only makes room for its label.
-        distinct, each = np.unique(pi, return_inverse=True)
-        each = each.reshape(pi.shape)
-        return cls(
-            pi,
-            true,
-            n_max,
-            eps,
-            distinct,
-            each,
-            each.max(axis=-1),
-            true[:, None, None] == classes,
-            binomial_tables(n_max, distinct),
-        )
-
-    @property
-    def rounds(self) -> int:
-        return int(self.masses.shape[1])
+def _design(search: PathSearch, prices: Prices, each_round: bool) -> OptimalPath:
+    return _designs(search, prices, each_round, None)[0]
 
 
-def _design(
-    paths: _Paths,
-    tau: float,
-    round_cost: float,
-    miss_cost: float,
-    each_round: bool,
-    start: list[Rule] | None = None,
-    polish: bool = True,
-) -> OptimalPath:
-    """Solve the rounds backwards, several times, and keep the best."""
-    run = _Run(paths, tau, round_cost, miss_cost, start)
-    best, least = None, np.inf
-    sweeps = SWEEPS if each_round else 2 * SWEEPS  # one rule for all settles more slowly
-    if start is not None:
-        sweeps -= 1
-    for sweep in range(sweeps):
-        last = sweep == sweeps - 1
-        run.sweep(each_round or sweep == 0, MOVES if polish and last else 0)
-        total = run.total()
-        if total < least and (each_round or sweep > 0):
-            best, least = run.rules, total
-    rules: Rule | tuple[Rule, ...] = (
-        tuple(best or run.rules) if each_round else (best or run.rules)[0]
-    )
-    means = along(rules if isinstance(rules, Rule) else list(rules), paths.masses, paths.truth)
-    return OptimalPath(rules, round_cost, miss_cost, means.mean)
-
-
-class _Run:
-    """The rules so far, and what each round of each path costs from there on."""
-
-    def __init__(
-        self,
-        paths: _Paths,
-        tau: float,
-        round_cost: float,
-        miss_cost: float,
-        start: list[Rule] | None,
-    ) -> None:
-        self.paths, self.tau = paths, tau
-        self.round_cost, self.miss_cost = round_cost, miss_cost
-        self.false = [table[0] for table in binomial_tables(paths.n_max, np.array([tau]))]
-        self.rules = start or [sequential(tau, paths.eps, n_max=paths.n_max)] * paths.rounds
-        self.moves = 0  # changes of single entries that may follow a solution
-        self.weights: tuple[Floats, Floats] | None = None
-        self.nothing = [np.zeros(n + 1) for n in range(paths.n_max + 1)]
-        self.prices: dict[int, float] = {}
-        self._laws: dict[Rule, tuple[Floats, Floats]] = {}
-
-    def total(self) -> float:
-        """What the average path costs."""
-        return float(self._ahead()[:, 0].mean())
-
-    def sweep(self, each_round: bool, moves: int) -> None:
-        """Find the rules anew, at the reach and the prices of those before."""
-        self.moves = moves
-        reach, ahead, rounds = self._reach(), self._ahead(), self.paths.rounds
-        if not each_round:
-            # One rule for all rounds sets its own reach and prices: halfway steps keep it from
-            # swinging between looking always and never.
-            if self.weights is not None:
-                reach = (reach + self.weights[0]) / 2
-                ahead = (ahead + self.weights[1]) / 2
-            self.weights = reach, ahead
-            self.rules = [self._best(np.arange(rounds), reach, ahead)] * rounds
-            return
-        rules = list(self.rules)
-        for t in range(rounds - 1, -1, -1):
-            rules[t] = self._best(np.array([t]), reach, ahead)
-            ahead[:, t] = self._from(rules[t], t, ahead[:, t + 1])
-        self.rules = rules
-
-    def _best(self, rounds: Whole, reach: Floats, ahead: Floats) -> Rule:
-        """The rule for these rounds: the least price on OC(tau) that meets eps."""
-        paths, size = self.paths, len(self.paths.distinct)
-        weight = reach[:, rounds] / len(paths.truth)
-        samples = np.bincount(paths.leader[:, rounds].ravel(), weight.ravel(), size)
-        saved = ahead[:, rounds + 1][:, :, None] - self.miss_cost * ~paths.right
-        gains = np.bincount(
-            paths.each[:, rounds].ravel(), (weight[:, :, None] * saved).ravel(), size
-        )
-        problem = Problem(
-            tau=self.tau,
-            eps=paths.eps,
-            miss=1.0,
-            n_max=paths.n_max,
-            looks=np.ones(paths.n_max + 1, dtype=bool),
-            cost=[samples @ table for table in paths.tables],
-            false=self.false,
-            missed=self.nothing,
-            reward=[gains @ table for table in paths.tables],
-        )
-        now = self.rules[int(rounds[0])]
-        # One rule in place of many is no better than they are: it is taken as it comes.
-        options = [(now.declare, now.stop)] if len(rounds) == 1 else []
-        vertex = self._fitting(problem, int(rounds[0]))
-        if vertex is not None:
-            options.append((vertex.declare, vertex.stop))
-        found = [improve(problem, *option, most=self.moves) for option in options]
-        _, declare, stop = min(
-            (one for one in found if problem.feasible(one[0])), key=lambda one: float(one[0][0])
-        )
-        parameters = {"tau": self.tau, "eps": paths.eps, "n_max": paths.n_max}
-        return build(declare, stop, "optimal for path", parameters)
-
-    def _fitting(self, problem: Problem, at: int) -> Vertex | None:
-        """The solution at the least price on OC(tau) that meets eps, near the last one there."""
-        price = self.prices.get(at, 1.0)
-        low, high, best, jump = 0.0, np.inf, None, 1.2
-        for _ in range(STEPS):
-            vertex = solve(problem, np.array([price, 0.0]))
-            # The boundaries may differ from the solution, where that is no upper and lower set.
-            if problem.feasible(totals_of(problem, vertex.declare, vertex.stop)):
-                high, best = price, vertex
-            else:
-                low = price
-            if high <= low * NEAR:
-                break
-            if low and high < np.inf:
-                price = np.sqrt(low * high)
-            else:
-                price, jump = price * (jump if low else 1 / jump), jump**2
-            if price < TINY:
-                break
-        self.prices[at] = high if high < np.inf else 1.0
-        return best
-
-    def _from(self, rule: Rule, t: int, after: Floats) -> Floats:
-        """What each path costs from round t on, given what it costs after it, (I,)."""
-        oc, samples = self._law(rule)
-        each = oc[self.paths.each[:, t]]
-        declared = np.minimum(each.sum(axis=1), 1.0)
-        wrong = (each * ~self.paths.right[:, 0]).sum(axis=1)
-        cost = self.round_cost + samples[self.paths.leader[:, t]]
-        return np.asarray(cost + (1 - declared) * after + self.miss_cost * wrong)
-
-    def _ahead(self) -> Floats:
-        """What each path costs from each round on, (I, T + 1); the last is not to be declared."""
-        paths = self.paths
-        ahead = np.full((len(paths.truth), paths.rounds + 1), self.miss_cost)
-        for t in range(paths.rounds - 1, -1, -1):
-            ahead[:, t] = self._from(self.rules[t], t, ahead[:, t + 1])
-        return ahead
-
-    def _reach(self) -> Floats:
-        """rho_t of each path, (I, T)."""
-        paths = self.paths
-        reach = np.ones((len(paths.truth), paths.rounds))
-        for t in range(paths.rounds - 1):
-            declared = self._law(self.rules[t])[0][paths.each[:, t]].sum(axis=1)
-            reach[:, t + 1] = reach[:, t] * (1 - np.minimum(declared, 1.0))
-        return reach
-
-    def _law(self, rule: Rule) -> tuple[Floats, Floats]:
-        """OC and E[N] at every distinct mass, (J,) each."""
-        if rule not in self._laws:
-            result = law(rule, self.paths.distinct)
-            self._laws[rule] = result.declare_probability, result.expected_samples
-        return self._laws[rule]
+def _designs(
+    search: PathSearch, prices: Prices, each_round: bool, near: OptimalPath | None
+) -> list[OptimalPath]:
+    """The best rules found at these prices, the cheapest first; some of them close to `near`."""
+    rounds = search.model.rounds
+    ones = search.one_rules(prices, near.each if near and not each_round else ())
+    found: list[Rule | tuple[Rule, ...]] = list(ones)
+    if each_round:
+        starts = [[ones[0]] * rounds, *([list(near.each)] if near else [])]
+        found = [tuple(search.rule_a_round(start, prices)) for start in starts]
+    followed = {
+        rules: search.model.follow([rules] * rounds if isinstance(rules, Rule) else rules)
+        for rules in found
+    }
+    found = sorted(followed, key=lambda rules: followed[rules].total(prices))
+    return [OptimalPath(rules, prices.round, prices.miss, followed[rules].means) for rules in found]

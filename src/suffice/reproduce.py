@@ -15,7 +15,7 @@ from suffice.votes import VoteLog
 
 __all__ = ["STEPS", "Reproduction", "reproduce"]
 
-STEPS = 13 + 15 + 8 + 24 + 8
+STEPS = 13 + 17 + 8 + 30 + 8
 """How often `reproduce` calls `tell`."""
 
 

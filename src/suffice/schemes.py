@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -12,14 +12,25 @@ from suffice.errors import BadInput, CalibrationInfeasible
 from suffice.experiment import EPS, Experiment, Images, Rules, S
 from suffice.lattice import oc
 from suffice.optimal import optimal
-from suffice.optimal_path import optimal_like
+from suffice.optimal_path import OptimalPath, optimal_like
 from suffice.rule import Rule
 from suffice.rules import e_process, one_look, plug_in, sequential, sprt
 
-__all__ = ["ADDED", "SCHEMES", "SEQUENTIAL", "Scheme"]
+__all__ = [
+    "ADDED",
+    "LARGE",
+    "SCHEMES",
+    "SEQUENTIAL",
+    "SEQUENTIAL_128",
+    "TAU_FREE",
+    "WHOLE_RUN",
+    "Scheme",
+]
 
 POWER = 0.9  # the power of the sequential rule at the q_alt that it shares with its rivals
 MORE_ROUNDS = (0.015, 0.03, 0.06)  # shares of the sequential rule's, the first that can be had
+FREE_STEPS = (-0.1, -0.05, 0.0, 0.05, 0.1)  # from the sequential rule's tau
+MAJORITY, HIGHEST = 0.5, 0.85
 
 
 @dataclass(frozen=True)
@@ -63,42 +74,85 @@ def _one_class(experiment: Experiment, tau: float, images: Images) -> Rule:
     return optimal(tau, EPS, q_alt, power, S, weights).rule
 
 
-def _one_rule(experiment: Experiment, tau: float, images: Images) -> Rules:
-    """The rule of the fewest samples on the images' paths, with the sequential rule's rounds."""
-    return _like_sequential(experiment, tau, images, each_round=False)
+def _whole_run(
+    experiment: Experiment,
+    tau: float,
+    images: Images,
+    n_max: int = S,
+    each_round: bool = False,
+) -> Rules:
+    """The fewest samples on the images' paths with the sequential rule's rounds and accuracy."""
+    return _run_like(experiment, tau, images, tau, n_max, each_round).rules
 
 
-def _rule_a_round(experiment: Experiment, tau: float, images: Images) -> Rules:
-    """The same with one rule a round."""
-    return _like_sequential(experiment, tau, images, each_round=True)
+def _tau_free(
+    experiment: Experiment, tau: float, images: Images, each_round: bool = False
+) -> Rules:
+    """The same, certified at whichever tau needs the fewest samples."""
+    found: dict[float, OptimalPath] = {}
+    for step in FREE_STEPS:
+        at = round(tau + step, 3)
+        if not MAJORITY <= at <= HIGHEST:
+            continue
+        try:
+            found[at] = _run_like(experiment, tau, images, at)
+        except BadInput:  # no rule certified there keeps the accuracy
+            continue
+    best = min(found, key=lambda at: found[at].means.samples)
+    if each_round:
+        return _run_like(experiment, tau, images, best, each_round=True).rules
+    return found[best].rules
 
 
-def _like_sequential(experiment: Experiment, tau: float, images: Images, each_round: bool) -> Rules:
-    rule, masses = sequential(tau, EPS, n_max=S), experiment.masses("32")[images]
-    paths = masses, experiment.truth[images], tau, EPS, each_round
+def _run_like(
+    experiment: Experiment,
+    tau: float,
+    images: Images,
+    certified: float,
+    n_max: int = S,
+    each_round: bool = False,
+) -> OptimalPath:
+    """`optimal_like` for the sequential rule with this tau, on the laws of 128 votes."""
+    rule, masses = sequential(tau, EPS, n_max=n_max), experiment.masses("128")[images]
+    paths = masses, experiment.truth[images], certified, EPS, each_round
     for more_rounds in MORE_ROUNDS[:-1]:
         try:
-            return optimal_like(rule, *paths, more_rounds=more_rounds).rules
+            return optimal_like(rule, *paths, more_rounds=more_rounds)
         except BadInput:  # no design keeps so close to the rounds: allow more
             continue
-    return optimal_like(rule, *paths, more_rounds=MORE_ROUNDS[-1]).rules
+    return optimal_like(rule, *paths, more_rounds=MORE_ROUNDS[-1])
 
 
 SEQUENTIAL = Scheme("Sequential", lambda tau: sequential(tau, EPS, n_max=S))
+SEQUENTIAL_128 = Scheme("Sequential (n_max=128)", lambda tau: sequential(tau, EPS, n_max=128))
 SCHEMES = (
     Scheme("Plug-in (full)", lambda tau: plug_in(tau, S, curtailed=False)),
     Scheme("Plug-in (curt.)", lambda tau: plug_in(tau, S)),
     Scheme("One-look", lambda tau: one_look(tau, EPS, S)),
     SEQUENTIAL,
-    Scheme("Sequential (n_max=128)", lambda tau: sequential(tau, EPS, n_max=128)),
+    SEQUENTIAL_128,
     Scheme("e-process", lambda tau: e_process(tau, EPS, S, curtailed=True)),
     Scheme("SPRT", _sprt),
     Scheme("Optimal (one class)", fit=_one_class),
 )
 """The families whose tau is moved: the paper's, then this library's."""
-ADDED = (
-    *SCHEMES[5:],
-    Scheme("Optimal (one rule)", fit=_one_rule),
-    Scheme("Optimal (one rule a round)", fit=_rule_a_round),
+WHOLE_RUN = (
+    Scheme("Optimal (one rule)", fit=_whole_run),
+    Scheme("Optimal (one rule a round)", fit=partial(_whole_run, each_round=True)),
 )
-"""This library's rules; the last two are designed for whole sensing runs."""
+"""Designed for whole sensing runs, with the certificate of the sequential rule of that tau."""
+LARGE = (
+    Scheme("Optimal (one rule, n_max=128)", fit=partial(_whole_run, n_max=128)),
+    Scheme(
+        "Optimal (one rule a round, n_max=128)",
+        fit=partial(_whole_run, n_max=128, each_round=True),
+    ),
+)
+"""The same beside the sequential rule with n_max=128."""
+TAU_FREE = (
+    Scheme("Optimal (one rule, tau free)", fit=_tau_free),
+    Scheme("Optimal (one rule a round, tau free)", fit=partial(_tau_free, each_round=True)),
+)
+"""Designed for whole runs with the rounds and the accuracy of the sequential rule of that tau."""
+ADDED = (*SCHEMES[5:], *WHOLE_RUN)
+"""This library's rules at the certificate of the sequential rule."""

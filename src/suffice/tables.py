@@ -68,7 +68,9 @@ def matched_lines(rows: Sequence[Row]) -> Lines:
     for target, part in groupby(rows, lambda row: row.extra["target"]):
         lines.append((f"Measured accuracy {target:.3f}",))
         for row in part:
-            note = "" if row.extra["matched"] else "nearest there is"
+            above = row.summary["accuracy"] > target
+            note = "more accurate" if above else "nearest there is"
+            note = "" if row.extra["matched"] else note
             lines.append((*_shown(row), _ratio(row), note))
     return Lines(header, tuple(lines))
 
