@@ -12,10 +12,11 @@ from suffice.calibrate import certified_tau
 from suffice.errors import BadInput, CalibrationInfeasible
 from suffice.lattice import oc
 from suffice.optimal import optimal
-from suffice.optimal_path import optimal_for_path
 from suffice.path import along
+from suffice.path_search import PathSearch
 from suffice.rule import Rule
 from suffice.rules import one_look, plug_in, sequential, sprt
+from suffice.run_model import Prices, RunModel
 from suffice.votes import VoteLog
 
 __all__ = ["Design", "designs"]
@@ -59,10 +60,11 @@ def designs(
         makers += [partial(_searched, log, tau, eps, cap) for tau in COARSE]
     low = [cap for cap in caps if cap <= ROUNDWISE]
     if round_price is not None:
+        masses = log.laws(max(log.classes, int(log.truth.max()) + 1))
+        prices = Prices(round_price, round_price * log.rounds)
         for cap in low:
-            makers += [partial(_for_paths, log, tau, eps, cap, round_price) for tau in COARSE]
-        for tau in COARSE if low else ():
-            makers.append(partial(_for_paths, log, tau, eps, low[-1], round_price, True))
+            model, by_round = RunModel(masses, log.truth, cap), cap == low[-1]
+            makers += [partial(_for_paths, model, tau, eps, prices, by_round) for tau in COARSE]
     found: dict[Made, Design] = {}
     for done, make in enumerate(makers):
         tell(done, len(makers))
@@ -112,15 +114,14 @@ def _searched(log: VoteLog, tau: float, eps: float, cap: int) -> Iterator[Made]:
 
 
 def _for_paths(
-    log: VoteLog, tau: float, eps: float, cap: int, round_price: float, each_round: bool = False
+    model: RunModel, tau: float, eps: float, prices: Prices, by_round: bool
 ) -> Iterator[Made]:
-    """The cheapest run along the paths of the log: one rule for all rounds, or one a round."""
-    masses = log.laws(max(log.classes, int(log.truth.max()) + 1))
-    name = "optimal, by round" if each_round else "optimal, for paths"
-    made = optimal_for_path(
-        masses, log.truth, eps, cap, round_price, tau=tau, each_round=each_round
-    )
-    yield name, made.rules
+    """The cheapest run along the paths of the log: one rule for all rounds, and one a round."""
+    search = PathSearch(model, tau, eps)
+    one = search.one_rules(prices)[0]
+    yield "optimal, for paths", one
+    if by_round:
+        yield "optimal, by round", tuple(search.rule_a_round([one] * model.rounds, prices))
 
 
 def _leaders(log: VoteLog, rule: Rule) -> Sequence[tuple[float, float]]:

@@ -85,7 +85,8 @@ class RunModel:
         self.masses, self.truth, self.n_max = pi, true, n_max
         self.rounds = pi.shape[1]
         # A class that no path votes for has no mass; it only makes room for its label.
-        self._right = true[:, None] == np.arange(pi.shape[2])  # (I, C)
+        right = true[:, None, None] == np.arange(pi.shape[2])
+        self._right = np.broadcast_to(right, pi.shape)
         self._distinct, self._each = np.unique(pi, return_inverse=True)
         self._each = self._each.reshape(pi.shape)  # (I, T, C), into distinct masses
         ranked = -np.sort(-pi, axis=-1).reshape(-1, pi.shape[2])
@@ -97,8 +98,11 @@ class RunModel:
 
     def follow(self, rules: Sequence[Rule]) -> Followed:
         """Follow one rule a round along all paths."""
-        columns = [self._column(rule, t) for t, rule in enumerate(rules)]
-        declared, wrong, samples = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
+        if len(set(rules)) == 1:
+            parts = [self._at(rules[0], slice(None))]
+        else:
+            parts = [self._at(rule, slice(t, t + 1)) for t, rule in enumerate(rules)]
+        declared, wrong, samples = (np.hstack(part) for part in zip(*parts, strict=True))
         going = np.cumprod(1 - declared, axis=1)
         reach = np.concatenate([np.ones_like(going[:, :1]), going[:, :-1]], axis=1)
         return Followed(reach, declared, wrong, samples)
@@ -118,7 +122,7 @@ class RunModel:
         at = np.asarray(rounds)
         weight = followed.reach[:, at] / len(self.truth)
         ahead = followed.ahead(prices)[:, at + 1]
-        saved = ahead[:, :, None] - prices.miss * ~self._right[:, None, :]
+        saved = ahead[:, :, None] - prices.miss * ~self._right[:, at]
         pools = np.zeros(self._leads.laws)
         np.add.at(pools, self._law[:, at], weight)
         gains = np.bincount(
@@ -137,15 +141,16 @@ class RunModel:
             reward=[gains @ table for table in self._tables],
         )
 
-    def _column(self, rule: Rule, t: int) -> tuple[Floats, Floats, Floats]:
+    def _at(self, rule: Rule, rounds: slice) -> tuple[Floats, Floats, Floats]:
+        """P(declared), P(declared wrong) and E[N] of this rule in these rounds, once reached."""
         if rule not in self._of:
             going = still_open(rule.declare, rule.stop)
             oc = law(rule, self._distinct).declare_probability
             self._of[rule] = oc, self._leads.samples(going)
         oc, samples = self._of[rule]
-        each = oc[self._each[:, t]]
-        total = each.sum(axis=1)
+        each = oc[self._each[:, rounds]]
+        total = each.sum(axis=-1)
         declared = np.minimum(total, 1.0)
-        of_true = (each * self._right).sum(axis=1)
+        of_true = (each * self._right[:, rounds]).sum(axis=-1)
         wrong = np.minimum(total - of_true, declared)
-        return declared, wrong, samples[self._law[:, t]]
+        return declared, wrong, samples[self._law[:, rounds]]
