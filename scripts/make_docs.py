@@ -1,22 +1,28 @@
 """Write the experiment's tables and figures into the documents, from the reference logs.
 
-Designs for whole sensing runs take minutes: they are made anew here, and kept for the package.
+Designs for whole sensing runs are those of the package; with --design they are made anew, which
+takes a quarter of an hour, and kept for the package.
 
 A document marks each place: what stands between `<!-- reproduce NAME -->` and `<!-- end -->` is
 replaced by the table NAME. Run it again whenever a rule, a log or a figure changes; a test says
 when that was forgotten.
 """
 
+import argparse
+import itertools
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from suffice.claims import cut
 from suffice.comparison import spent_by_round
 from suffice.errors import BadInput
-from suffice.experiment import BLOCKS
+from suffice.experiment import BLOCKS, Row
 from suffice.figures import FIGURES, draw
-from suffice.reference import designs_record, reference_log
-from suffice.reproduce import Reproduction, reproduce
+from suffice.progress import Progress
+from suffice.reference import designs_record, reference_designs, reference_log
+from suffice.reproduce import STEPS, Reproduction, reproduce
 from suffice.schemes import ADDED, LARGE, SCHEMES, TAU_FREE, WHOLE_RUN
 from suffice.tables import Lines, added_lines, claim_lines, matched_lines, papers_lines
 
@@ -24,6 +30,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "experiment.md")
 FOLDER = ROOT / "docs" / "figures"
 DESIGNS = ROOT / "src" / "suffice" / "assets" / "designs.json"
+PAPERS = ("Plug-in (full)", "One-look", "Sequential")
+WHOLE = tuple(scheme.name for scheme in WHOLE_RUN)
 MARKED = re.compile(r"(<!-- reproduce (\w+) -->\n).*?(<!-- end -->)", re.S)
 
 
@@ -36,6 +44,26 @@ def markdown(table: Lines) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def saved_lines(table: Sequence[Row], added: Sequence[Row]) -> Lines:
+    """What a user of plug-in saves at the same certificate, block by block."""
+    lines: list[tuple[str, ...]] = []
+    for block in BLOCKS:
+        base, *others = [
+            *(row for row in table if row.block == block.target and row.scheme in PAPERS),
+            *(row for row in added if row.block == block.target and row.scheme in WHOLE),
+        ]
+        lines.append((f"Certified at tau' = {cut(base.certified_tau)} to {block.certificate}",))
+        for row in (base, *others):
+            told, ratio = row.summary, ""
+            if row is not base:
+                found = row.outcome.compare(base.outcome)
+                low, high = found["samples_ratio_interval"]
+                ratio = f"{found['samples_ratio']:.2f} ({low:.2f}-{high:.2f})"
+            figures = f"{told['accuracy']:.3f}", f"{told['rounds']:.2f}", f"{told['samples']:.0f}"
+            lines.append((row.scheme, *figures, ratio))
+    return Lines(("rule", "accuracy", "rounds", "samples", "of plug-in (full)"), tuple(lines))
+
+
 def tables(found: Reproduction) -> dict[str, str]:
     """All tables by name, as Markdown."""
     return {
@@ -43,6 +71,7 @@ def tables(found: Reproduction) -> dict[str, str]:
         "added": markdown(added_lines(found.added)),
         "matched": markdown(matched_lines(found.matched)),
         "claims": markdown(claim_lines(found.claims)),
+        "saved": markdown(saved_lines(found.table, found.added)),
     }
 
 
@@ -74,15 +103,24 @@ def shown(found: Reproduction) -> str:
 
 def main() -> None:
     """Write the documents, the figures and their data."""
-    log = reference_log(32)
-    found = reproduce(log, reference_log(128))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--design", action="store_true", help="make the designs anew")
+    anew = parser.parse_args().design
+    logs = reference_log(32), reference_log(128)
+    with Progress(STEPS, "steps") as progress:
+        done = itertools.count(1)
+        found = reproduce(
+            *logs,
+            lambda: progress(next(done)),
+            None if anew else reference_designs(*logs),
+        )
     slow = {scheme.name for scheme in (*WHOLE_RUN, *LARGE, *TAU_FREE)}
     fitted = {
         key: [rules for rules, _ in halves]
         for key, halves in found.experiment.fitted.items()
         if key[0] in slow
     }
-    DESIGNS.write_text(json.dumps(designs_record(log, fitted), separators=(",", ":")) + "\n")
+    DESIGNS.write_text(json.dumps(designs_record(logs, fitted), separators=(",", ":")) + "\n")
     for path in DOCUMENTS:
         path.write_text(filled(path.read_text(), tables(found)))
     for figure in FIGURES:

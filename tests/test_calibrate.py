@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from math import comb
 
@@ -179,3 +180,27 @@ def test_bad_input_is_one_line(call: object, message: str) -> None:
     with pytest.raises(BadInput, match=message) as caught:
         call()  # type: ignore[operator]
     assert "\n" not in str(caught.value)
+
+
+def test_a_cap_is_found_where_no_pool_of_the_first_sizes_has_the_size() -> None:
+    n_max, found = smallest_n_max(0.9, 0.05, 0.95, 0.2)
+    assert n_max == 29
+    assert found.size <= 0.05
+
+
+@pytest.mark.parametrize(("tau", "q_alt"), [(0.7, 0.85), (0.75, 0.9), (0.5, 0.9)])
+@pytest.mark.parametrize("n_max", [12, 20, 31])
+def test_the_power_that_a_rule_has_needs_no_larger_cap(
+    tau: float, q_alt: float, n_max: int
+) -> None:
+    rule = sequential(tau, 0.05, n_max=n_max)
+    again = sequential(tau, 0.05, q_alt=q_alt, power=oc(rule, q_alt))
+    assert again.n_max <= n_max
+    alpha = rule.parameters["alpha"]
+    same = sequential(tau, alpha=alpha, q_alt=q_alt, power=oc(rule, q_alt))
+    assert same.n_max <= n_max
+
+
+def test_an_infeasible_design_comes_whole_out_of_another_process() -> None:
+    error = pickle.loads(pickle.dumps(CalibrationInfeasible("too much", {"power": 0.5})))
+    assert (str(error), error.best) == ("too much", {"power": 0.5})

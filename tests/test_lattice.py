@@ -15,6 +15,7 @@ from strategies import rules, vote_laws
 from suffice.errors import BadInput
 from suffice.lattice import expected_samples, law, oc
 from suffice.rule import Rule
+from suffice.rules import plug_in
 
 ONE_OF_TWO = Rule([1, 1, 1], [0, 0, 1], "one of two")
 NEVER = Rule([1, 2, 3], [0, 0, 0], "never")
@@ -141,3 +142,7 @@ def test_what_is_no_vote_mass_is_refused(q: object) -> None:
 def test_what_is_no_level_is_refused(p: float) -> None:
     with pytest.raises(BadInput, match="is no level of a quantile"):
         law(ONE_OF_TWO, 0.5).quantile(p)
+
+
+def test_the_last_quantile_is_the_end_however_sums_round() -> None:
+    assert law(plug_in(0.6, 20_000, curtailed=False), 0.3).quantile(1.0).tolist() == [20_000]

@@ -110,7 +110,11 @@ def test_saves_samples_on_images_it_was_not_designed_on() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"tau": None}, "give tau"),
+        ({"tau": None}, "give either tau"),
+        ({"accuracy": 0.9}, "give either tau"),
+        ({"round_cost": "x"}, "round_cost = 'x'"),
+        ({"masses": [[["a"]]]}, "masses must be numbers"),
+        ({"truth": TRUTH + 0.7}, "whole numbers"),
         ({"round_cost": -1.0}, "round_cost = -1"),
         ({"miss_cost": np.nan}, "miss_cost = nan"),
         ({"masses": PATHS[0]}, "do not fit"),
@@ -130,3 +134,8 @@ def test_bad_input_is_named(change: dict[str, object], words: str) -> None:
     }
     with pytest.raises(BadInput, match=words):
         optimal_for_path(**{**given, **change})  # type: ignore[arg-type]
+
+
+def test_a_cap_that_certifies_no_majority_is_named() -> None:
+    with pytest.raises(BadInput, match=r"n_max = 4 votes certify no majority.*at least 5"):
+        optimal_for_path(PATHS, TRUTH, 0.05, 4, 1.0, accuracy=0.5)

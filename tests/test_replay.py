@@ -1,5 +1,7 @@
 """Replay is every pool streamed, only faster."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -155,3 +157,25 @@ def test_rules_that_do_not_fit_the_log(listed, prefix, message):
     with pytest.raises(BadInput, match=message) as error:
         Replay(log).run(listed)
     assert "\n" not in str(error.value)
+
+
+def test_images_without_a_truth_tell_nothing_of_accuracies():
+    one, never = Rule([1, 1], [0, 0], "one vote"), Rule([1, 2], [0, 0], "never")
+    votes = [[[7]], [[1]], [[255]]]
+    told = Replay(log_of(votes, truth=[NONE, NONE, NONE])).run(one).summary()
+    assert (told["accuracy"], told["accuracy_interval"]) == (None, None)
+    assert told["undeclared_leader_accuracy"] is None
+    half = Replay(log_of(votes, truth=[7, NONE, NONE]))
+    assert half.run(one).summary()["accuracy"] == 1.0
+    assert half.run(never).summary()["undeclared_leader_accuracy"] == 1.0
+
+
+def test_a_ratio_is_the_same_in_any_unit_and_none_over_nothing():
+    two, one = Rule([1, 2, 2], [0, 0, 0], "two votes"), Rule([1, 1, 1], [0, 0, 0], "one vote")
+    never = Rule([1, 2], [1, 0], "no look")
+    replay = Replay(log_of([[[7, 7]], [[1, 2]]]))
+    ours, theirs = replay.run(one), replay.run(two)
+    cheap = [replace(outcome, samples=outcome.samples * 1e-6) for outcome in (ours, theirs)]
+    assert ours.compare(theirs)["samples_ratio"] == 0.5
+    assert cheap[0].compare(cheap[1])["samples_ratio"] == pytest.approx(0.5)
+    assert ours.compare(replay.run(never))["samples_ratio"] is None

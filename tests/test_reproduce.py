@@ -32,7 +32,7 @@ from suffice.rule import Rule
 from suffice.rules import plug_in, sequential
 from suffice.runs.parts import load_parts, make_shard
 from suffice.runs.shards import RunConfig, Shard
-from suffice.schemes import ADDED, SCHEMES, Scheme
+from suffice.schemes import LARGE, SCHEMES, TAU_FREE, WHOLE_RUN, Scheme
 from suffice.tables import added_lines, claim_lines, matched_lines, papers_lines
 from suffice.votes import VoteLog, write_log
 
@@ -249,14 +249,18 @@ def test_reference_logs_are_as_documented(tmp_path) -> None:
 def test_the_packaged_designs_are_certified_and_one_of_them_is_what_comes_of_designing(
     whole,
 ) -> None:
-    assert set(whole.designs) == {
-        (scheme.name, block.certificate) for scheme in ADDED[-2:] for block in BLOCKS
-    }
-    for (_, tau), halves in whole.designs.items():
+    kept = {(scheme.name, block.certificate) for scheme in WHOLE_RUN for block in BLOCKS}
+    kept |= {(scheme.name, BLOCKS[0].certificate) for scheme in LARGE}
+    free = {key for key in whole.designs if key not in kept}
+    assert {name for name, _ in free} == {scheme.name for scheme in TAU_FREE}
+    assert set(whole.designs) == kept | free
+    for (name, tau), halves in whole.designs.items():
         for rules in halves:
             for rule in [rules] if isinstance(rules, Rule) else rules:
-                assert oc(rule, tau) <= EPS
-    scheme, tau = ADDED[-2], 0.55
+                certified = rule.parameters["tau"]
+                assert oc(rule, certified) <= EPS
+                assert certified == tau or (name, tau) in free
+    scheme, tau = WHOLE_RUN[0], 0.55
     assert scheme.fit(whole, tau, whole.all[::2]) == whole.designs[scheme.name, tau][0]
     assert reference_designs(whole.logs["128"]) == {}
 
@@ -264,6 +268,7 @@ def test_the_packaged_designs_are_certified_and_one_of_them_is_what_comes_of_des
 def test_the_figures_of_the_document_are_those_of_the_logs(whole) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "make_docs.py"))
     page = (ROOT / "docs" / "experiment.md").read_text()
+    front = (ROOT / "README.md").read_text()
     table, matched = papers_table(whole), matched_table(whole)
     added = added_table(whole)
     judged = claims(whole, table, matched)
@@ -271,6 +276,7 @@ def test_the_figures_of_the_document_are_those_of_the_logs(whole) -> None:
     tables = papers_lines(table), added_lines(added), matched_lines(matched), claim_lines(judged)
     for lines in tables:
         assert script["markdown"](lines) in page
+    assert script["markdown"](script["saved_lines"](table, added)) in front
     shown = json.loads((ROOT / "docs" / "figures" / "data.json").read_text())
     for scheme in SCHEMES[:6]:
         points = frontier(whole, scheme)

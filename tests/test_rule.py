@@ -53,6 +53,11 @@ def test_a_file_cut_off_is_refused_in_one_line(tmp_path: Path, end: int) -> None
         ({"stop": [0, 0]}, "declare has 3 entries and stop 2"),
         ({"stop": [0, 0, 3]}, r"stop\[2\] = 3 is outside 0 to declare\[2\] = 2"),
         ({"parameters": [1]}, r"parameters \[1\] must be an object"),
+        ({"parameters": {"r": float("nan")}}, "NaN is no number"),
+        ({"declare": [1, 2, True]}, "declare must be one row of whole numbers"),
+        ({"stop": [False, 0, 0]}, "stop must be one row of whole numbers"),
+        ({"schema": True}, "schema True is not"),
+        ({"name": None}, "name None must be text"),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line(change: dict[str, object], message: str) -> None:
@@ -130,3 +135,10 @@ def test_rules_that_decide_alike_are_equal() -> None:
     assert same == TWO_IN_A_ROW
     assert Rule([1, 2, 2], [0, 0, 0], "two in a row") != TWO_IN_A_ROW
     assert TWO_IN_A_ROW != "two in a row"
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"schema": ' + "1" * 5_000 + "}"])
+def test_json_that_cannot_be_read_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(BadInput, match=r"mine.json: not whole JSON") as caught:
+        Rule.from_json(text, source="mine.json")
+    assert "\n" not in str(caught.value)

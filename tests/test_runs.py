@@ -302,7 +302,7 @@ def test_configs_that_make_no_run(changed, message):
 )
 def test_ways_that_lead_nowhere(on, workers, message):
     with pytest.raises(BadInput, match=message) as error:
-        list(spread(TOY, TOY.shards(), len, on, workers))
+        list(spread(TOY, lambda _: TOY.shards(), len, on, workers))
     assert "\n" not in str(error.value)
 
 
@@ -376,3 +376,43 @@ def test_lost_workers_are_replaced_and_their_shards_given_to_others():
 def test_workers_that_only_die_end_the_run():
     with pytest.raises(RunFailed, match="5 workers died one after another, 3 shards"):
         list(_share_out(Dying([True] * 99), 2, TOY.shards()))
+
+
+def test_another_command_does_not_strand_shards_without_a_manifest_entry(toy_log, tmp_path):
+    execute(TOY, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["shards"] = {}  # stopped after the first rename, before the manifest told of it
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BadInput, match="holds a run with seed"):
+        execute(RunConfig(**{**TOY.record(), "seed": 77}), tmp_path)
+    execute(TOY, tmp_path)
+    assert files(tmp_path) == files(toy_log)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seed": 10**20}, "seed 1"),
+        ({"first_draw": 10**20}, "first_draw 1"),
+        ({"steps": 0}, "steps 0"),
+        ({"eta": 55}, "eta 55"),
+        ({"eta_b": -1}, "eta_b -1"),
+        ({"min_confidence": 7}, "min_confidence 7"),
+        ({"sigma_y": float("nan")}, "sigma_y nan"),
+    ],
+)
+def test_a_config_that_cannot_be_is_refused_before_anything_is_written(change, words):
+    with pytest.raises(BadInput, match=words):
+        RunConfig(**{**TOY.record(), **change})
+
+
+def test_workers_are_no_more_than_shards_and_share_the_cores(monkeypatch):
+    monkeypatch.setattr(spread_module, "_cores", lambda: 2)
+    asked = []
+
+    def cut(count):
+        asked.append(count)
+        return []
+
+    assert list(spread(TOY, cut, len, "processes")) == []
+    assert asked == [2]

@@ -1,6 +1,7 @@
 """The vote log: what is written is read, and what is not a whole log of one run is refused."""
 
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice import BadInput, RunFailed
-from suffice.votes import KEY, VoteLog, merge_logs, read_log, write_log
+from suffice.files import write_whole
+from suffice.votes import KEY, VoteLog, merge_logs, read_log, sha256, write_log
 
 FACTS = {"seed": 3, "hashes": {"prior": "aa", "classifier": "bb"}, "versions": {"torch": "2"}}
 
@@ -118,6 +120,8 @@ ROWS = some_log().votes.reshape(-1, 4).tolist()
         ({"truth": pa.array(list("abcdef"))}, "'truth' is string, not int16"),
         ({"truth": pa.array([None] * 6, pa.int16())}, "without gaps"),
         ({"truth": pa.array([2, 2, 3, 5, 5, 5], pa.int16())}, "missing, doubled or uneven"),
+        ({"votes": pa.array([*ROWS[:5], [1, 2, None, 3]], pa.list_(pa.uint8()))},
+         "missing, doubled or uneven"),
         ({"votes": pa.array(range(6))}, "'votes' is int64, not list<uint8>"),
         ({"votes": pa.array([[300]] * 6)}, "'votes' is list<int64>"),
         ({"votes": pa.array([*ROWS[:4], ROWS[4] + [1], ROWS[5][:3]], pa.list_(pa.uint8()))},
@@ -163,3 +167,32 @@ def test_leaders_and_laws_leave_invalid_votes_out():
     log = VoteLog(np.array([0]), np.array([0]), votes, {})
     assert log.leaders().tolist() == [[1, -1, 1]]
     np.testing.assert_allclose(log.laws()[0, 0], [0, 0.4, 0])
+
+
+def test_what_a_rename_would_destroy_is_left_alone(tmp_path):
+    pipe, link, target = (tmp_path / name for name in ("pipe", "link", "target"))
+    os.mkfifo(pipe)
+    with pytest.raises(BadInput, match="no file that can be replaced"):
+        write_whole(pipe, "new")
+    assert pipe.is_fifo()
+    target.write_text("old")
+    link.symlink_to(target)
+    write_whole(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_file_that_the_manifest_does_not_tell_of_is_named(tmp_path):
+    log = some_log()
+    write_log(log, tmp_path / "log.parquet")
+    shards = {"log.parquet": {"sha256": sha256(tmp_path / "log.parquet")}}
+    record = {"config": {"images": len(log.images)}, "shards": shards}
+    (tmp_path / "manifest.json").write_text(json.dumps(record))
+    assert read_log(tmp_path).rounds == log.rounds
+    write_log(log, tmp_path / "stray.parquet")
+    with pytest.raises(BadInput, match=r"stray.parquet: manifest.json does not tell.*remove it"):
+        read_log(tmp_path)
+    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(BadInput, match="not a whole manifest"):
+        read_log(tmp_path)

@@ -81,7 +81,7 @@ def calibrate_alpha(
         else:
             too_large = above
     if fits.size == 0:
-        needed = int(np.ceil(np.log(limit) / np.log(mass)))
+        needed = _unanimous(mass, limit)
         best = float(mass**n_max)
         raise CalibrationInfeasible(
             f"eps = {eps}: even {n_max} votes of {n_max} have size {best:.3g} at tau = {tau}; "
@@ -110,11 +110,12 @@ def smallest_n_max(
     95
     """
     mass, alternative = float(probability(tau, "tau")), between(q_alt, "q_alt", tau)
-    wanted, every = float(probability(power, "power")), whole(every, "every")
-    limit = float(probability(eps, "eps"))
+    wanted = float(probability(power, "power")) * (1 - ROUNDING)
+    limit, every = float(probability(eps, "eps")), whole(every, "every")
     largest = LARGEST_N_MAX // every * every
     best: dict[str, Any] = {"n_max": 0, "power": 0.0}
-    n_max = min(largest, _most_powerful_pool(mass, limit, alternative, wanted))
+    n_max = _most_powerful_pool(mass, limit, alternative, wanted)
+    n_max = min(largest, max(n_max, _unanimous(mass, limit)))
     n_max += -n_max % every
     while n_max <= largest:
         found = calibrate_alpha(tau, eps, n_max, prior, every)
@@ -237,6 +238,11 @@ def _to_match(rule: Rule, tau: Any, q_alt: Any, tolerance: float) -> tuple[float
             f"tolerance = {tolerance} is outside 0 to the rule's power {power:.3g}; choose less"
         )
     return size, size * (1 + ROUNDING), (power - tolerance) * (1 - ROUNDING)
+
+
+def _unanimous(tau: float, eps: float) -> int:
+    """The fewest votes whose agreement has at most this probability at tau."""
+    return int(np.ceil(np.log(eps) / np.log(tau)))
 
 
 def _looks(n_max: int, every: int) -> NDArray[np.int64]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suffice.experiment import EPS, Experiment, Row
+from suffice.experiment import Experiment, Row
+from suffice.inputs import INVALID
 from suffice.lattice import oc
 from suffice.path import along
 from suffice.replay import Replay
@@ -27,6 +28,9 @@ FULL, CURTAILED, ONE_LOOK, SEQUENTIAL = (
 )
 BIG = "Sequential (n_max=128)"
 Table = Mapping[tuple[float, str], Row]
+NEAR_HALF = 0.15
+SLACK = 1e-9
+CLOSE = 0.005  # accuracies this close are matched
 SIMULATIONS = 5  # logs of votes drawn from known laws
 
 
@@ -87,14 +91,14 @@ def _certified(rows: Sequence[Row]) -> Claim:
 def _not_a_certificate(table: Table) -> Claim:
     rows = [row for (_, name), row in table.items() if name == FULL]
     sizes = [float(oc(row.rules[0], row.tau)) for row in rows]
-    above = sum(size > EPS for size in sizes)
+    near_half = sum(abs(size - 0.5) < NEAR_HALF for size in sizes)
     certified = ", ".join(cut(row.certified_tau) for row in rows)
     return Claim(
         "a threshold is not a certificate",
         "a plug-in rule declares a class of mass tau about half the time",
         f"OC(tau) is {_list(sizes, '{:.2f}')} at tau = "
         f"{_list([row.tau for row in rows], '{:.2f}')}; certified at 5% are {certified}",
-        _verdict(above, len(rows)),
+        _verdict(near_half, len(rows)),
         {"size": sizes},
     )
 
@@ -133,7 +137,7 @@ def _same_rule(table: Table) -> Claim:
 
 
 def _cheapest(equal: Table) -> Claim:
-    shares, told = [], []
+    shares, told, cheaper = [], [], 0
     for block in _blocks(equal):
         rivals = [equal[block, name] for name in (FULL, CURTAILED, ONE_LOOK)]
         best = min(rivals, key=_samples)
@@ -141,13 +145,15 @@ def _cheapest(equal: Table) -> Claim:
         shares.append(found["samples_ratio"])
         low, high = found["samples_ratio_interval"]
         told.append(f"{shares[-1]:.2f} ({low:.2f}-{high:.2f})")
+        # No rival that costs as much may be the more accurate.
+        cheaper += high < 1 and found["accuracy_difference"] > -CLOSE
     ties = sum(share == 1 for share in shares)
     return Claim(
         "sequential is cheapest",
         "at matched accuracy .77, .82 and .85 of the samples of one-look",
         f"at our matched accuracies {', '.join(told)} of the cheapest fixed pool"
         + (f"; in {ties} they are the same rule, unanimity" if ties else ""),
-        _verdict(sum(share < 1 for share in shares), len(shares)),
+        _verdict(cheaper, len(shares)),
         {"ratios": shares},
     )
 
@@ -241,7 +247,8 @@ def _accuracy_predictions(rows: Sequence[Row]) -> Claim:
 def _known(experiment: Experiment, row: Row) -> dict[str, float]:
     """How low both predictions are on votes simulated from laws that are then known exactly."""
     masses, (rule,) = experiment.masses("128"), row.rules
-    steps = masses.cumsum(axis=-1)[..., :-1]
+    steps = masses.cumsum(axis=-1)
+    steps[..., -1] += SLACK  # laws sum to 1 but for rounding; what lacks more is invalid
     generator = np.random.Generator(np.random.Philox(0))
     measured = []
     for _ in range(SIMULATIONS):
@@ -249,6 +256,7 @@ def _known(experiment: Experiment, row: Row) -> dict[str, float]:
         votes = np.zeros(draws.shape, dtype=np.uint8)
         for c in range(steps.shape[-1]):
             votes += draws >= steps[..., c, None]
+        votes[votes == steps.shape[-1]] = INVALID
         log = VoteLog(experiment.logs["32"].images, experiment.truth, votes, {})
         measured.append(float(Replay(log).run(rule).samples.mean()))
     mean = float(np.mean(measured))

@@ -8,10 +8,10 @@ import click
 
 from suffice.cli_show import json_option, print_json
 from suffice.errors import BadInput
-from suffice.live_check import Agreement, live_rows
+from suffice.live_check import Agreement, config_of, live_rows
 from suffice.progress import Progress
 from suffice.reference import reference_designs, reference_log
-from suffice.report import write_report
+from suffice.report import make_folder, write_report
 from suffice.reproduce import STEPS, reproduce
 from suffice.tables import (
     Lines,
@@ -37,6 +37,10 @@ def reproduce_(live: int | None, out: str | None, logs: str | None, as_json: boo
     if live is not None and live < 1:
         raise BadInput(f"live {live} must be at least 1; leave it out to sense nothing")
     log_32, log_128 = reference_log(32, logs), reference_log(128, logs)
+    if live is not None:
+        config_of(log_32, live)  # whether it can be done is said before the work
+    if out is not None:
+        make_folder(out)
     with Progress(STEPS, "steps") as progress:
         done = 0
 
@@ -45,7 +49,7 @@ def reproduce_(live: int | None, out: str | None, logs: str | None, as_json: boo
             done += 1
             progress(done)
 
-        found = reproduce(log_32, log_128, tell, reference_designs(log_32))
+        found = reproduce(log_32, log_128, tell, reference_designs(log_32, log_128))
     sensed: list[Agreement] = []
     if live is not None:  # the cheapest row of each block; a row of more votes only draws longer
         rows = [row for row in found.table if row.scheme == "Sequential"]

@@ -94,8 +94,7 @@ def log(
 @required("--rule", str, "Rule file, or full, plug-in, one-look, sequential, sprt, e-process.")
 @click.option("--tau", type=float, help="Threshold; each rule but a file needs it.")
 @click.option("--eps", type=float, help="Error probability at tau.")
-@click.option("--n-max", "--samples", "n_max", type=int, default=32, show_default=True,
-              help="The most votes of a pool.")  # fmt: skip
+@click.option("--n-max", "--samples", "n_max", type=int, help="Votes of a pool at most. [32]")
 @click.option("--q-alt", type=float, help="Mass at which sprt holds its power.")
 @click.option("--power", type=float, help="OC(q_alt) of sprt.")
 @SPREAD
@@ -104,7 +103,7 @@ def sense(
     rule: str,
     tau: float | None,
     eps: float | None,
-    n_max: int,
+    n_max: int | None,
     q_alt: float | None,
     power: float | None,
     on: str,
@@ -117,7 +116,8 @@ def sense(
     from suffice.runs.live import run_live
 
     chosen = _rule(rule, tau, eps, n_max, q_alt, power)
-    config = RunConfig(**run, draws=max(n_max, run["prefix"]))
+    listed = [chosen] if isinstance(chosen, Rule) else chosen
+    config = RunConfig(**run, draws=max(run["prefix"], *(each.n_max for each in listed), 1))
     done = 0
     with Progress(config.images, "images") as progress:
 
@@ -230,11 +230,13 @@ def _rule(
     name: str,
     tau: float | None,
     eps: float | None,
-    n_max: int,
+    n_max: int | None,
     q_alt: float | None,
     power: float | None,
 ) -> Any:
     """The rule of that name at tau, or the rule or rules in that file."""
+    given = {"tau": tau, "eps": eps, "n-max": n_max, "q-alt": q_alt, "power": power}
+    n_max = 32 if n_max is None else n_max
     makers: dict[str, tuple[dict[str, Any], Callable[[], Rule]]] = {
         "full": ({}, lambda: rules.plug_in(tau, n_max, curtailed=False)),
         "plug-in": ({}, lambda: rules.plug_in(tau, n_max)),
@@ -246,7 +248,6 @@ def _rule(
         ),
         "e-process": ({"eps": eps}, lambda: rules.e_process(tau, eps, n_max)),
     }
-    given = {"tau": tau, "eps": eps, "q-alt": q_alt, "power": power}
     if name not in makers:
         if not Path(name).exists():
             raise BadInput(f"rule {name!r} is neither a file nor one of {', '.join(makers)}")
@@ -255,7 +256,7 @@ def _rule(
             raise BadInput(f"{extra[0]} does not go with the rule file {name}; leave it out")
         return load_rules(name)
     needs, make = makers[name]
-    needs = {"tau": tau, **needs}
+    needs = {"tau": tau, "n-max": n_max, **needs}
     missing = [f"--{key}" for key, value in needs.items() if value is None]
     if missing:
         raise BadInput(f"--rule {name} needs {' and '.join(missing)}")

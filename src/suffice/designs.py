@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from suffice.calibrate import certified_tau
-from suffice.errors import BadInput, CalibrationInfeasible
+from suffice.errors import BadInput
 from suffice.lattice import oc
 from suffice.optimal import optimal
 from suffice.path import along
@@ -76,8 +76,8 @@ def designs(
                 certified = min(certified_tau(rule, eps) for rule in set(each))
                 if certified >= MAJORITY:
                     found[family, rules] = Design(family, rules, certified)
-        except CalibrationInfeasible:
-            continue  # a pool of this cap cannot certify this threshold
+        except BadInput:
+            continue  # a pool of this cap cannot certify this threshold, or not a majority
     tell(len(makers), len(makers))
     if not found:
         raise BadInput(

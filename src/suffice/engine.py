@@ -122,7 +122,7 @@ class _Run:
             invalid=self.invalid,
             broken=tuple(self.broken),
             batches=self.batches,
-            batch_fill=filled / run if run else 0.0,
+            batch_fill=filled / run if run else None,
             draining_from=batches / self.batches if self.batches else 0.0,
             seconds=time.perf_counter() - began,
             sampler_seconds=self.sampler_seconds,

@@ -18,6 +18,10 @@ class CalibrationInfeasible(BadInput):
         super().__init__(message)
         self.best = best
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It comes whole out of another process."""
+        return type(self), (str(self), self.best)
+
 
 class RunFailed(RuntimeError):
     """A run that could not go on; the command line prints its one line and exits with 1."""

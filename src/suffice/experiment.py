@@ -194,6 +194,7 @@ class Experiment:
     def __init__(self, log_32: VoteLog, log_128: VoteLog, designs: Designs | None = None) -> None:
         if not (np.array_equal(log_32.images, log_128.images) and log_32.rounds == log_128.rounds):
             raise BadInput("the two logs differ in images or rounds; make both from one run")
+        _same_states(log_32, log_128)
         self.logs = {"32": log_32, "128": log_128}
         self.designs: Designs = designs or {}
         """What need not be fitted again."""
@@ -255,6 +256,25 @@ class Experiment:
         predicted = self.predict(rule, more.pop("pools", False))
         tau_ = certified_tau(rule, EPS)
         return Row(block, scheme, tau, (rule,), tau_, self.outcome(rule), predicted, **more)
+
+
+def _same_states(one: VoteLog, other: VoteLog) -> None:
+    """Raise unless two logs hold different draws at the same measurement states."""
+    if not np.array_equal(one.truth, other.truth):
+        raise BadInput("the two logs differ in the truth of an image; make both from one run")
+    for key in sorted({*one.metadata, *other.metadata} - {"draws", "first_draw", "versions"}):
+        ours, theirs = one.metadata.get(key), other.metadata.get(key)
+        if ours != theirs:
+            raise BadInput(
+                f"the two logs differ in {key}, {ours!r} and {theirs!r}; make both from one run"
+            )
+    first, second = (int(log.metadata.get("first_draw", 0)) for log in (one, other))
+    known = "first_draw" in one.metadata and "first_draw" in other.metadata
+    if known and first < second + other.draws and second < first + one.draws:
+        raise BadInput(
+            f"the two logs share draws: they begin at {first} and {second}; "
+            f"make the second with --first-draw {first + one.draws}"
+        )
 
 
 def papers_table(experiment: Experiment, tell: Callable[[], None] = lambda: None) -> list[Row]:

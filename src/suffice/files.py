@@ -15,8 +15,13 @@ __all__ = ["replacing", "write_whole"]
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary name beside `path`; on success sync it and rename it to `path`."""
-    path = Path(path)
+    """Give a temporary name beside `path`; on success sync it and rename it to `path`.
+
+    A link is followed. A device or a pipe, which a rename would destroy, is refused.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise BadInput(f"{path}: is no file that can be replaced; name another")
     if not path.parent.is_dir():
         raise BadInput(f"{path.parent}: no such folder; make it first or name another")
     try:

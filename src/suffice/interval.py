@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 from suffice.errors import BadInput
 from suffice.inputs import probability, whole
@@ -21,8 +22,11 @@ def interval(k: int, n: int, level: float, classes: int = 1) -> tuple[float, flo
     >>> round(low, 3), round(high, 3)
     (0.353, 0.99)
     """
-    if not 0 <= k <= n:
-        raise BadInput(f"k = {k!r} of n = {n!r} votes cannot be; give 0 <= k <= n")
+    counts = isinstance(k, Integral) and isinstance(n, Integral)
+    if not counts or isinstance(k, bool) or not 0 <= k <= n:
+        raise BadInput(
+            f"k = {k!r} of n = {n!r} votes cannot be; give whole numbers with 0 <= k <= n"
+        )
     floor = math.log((1 - probability(level, "level")) / whole(classes, "classes"))
     return _lower(k, n, floor), 1.0 - _lower(n - k, n, floor)
 

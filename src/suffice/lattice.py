@@ -73,6 +73,7 @@ class Law:
             raise BadInput(f"p = {p} is no level of a quantile; choose it above 0 and at most 1")
         # The slack is for rounding: a probability of exactly p must count as reached.
         reached = self.samples.cumsum(axis=1) + self.dropped[:, None] >= p - 1e-12
+        reached[:, -1] = True
         return np.asarray(reached.argmax(axis=1))
 
 

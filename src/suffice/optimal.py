@@ -74,6 +74,8 @@ def optimal(
     """
     low, high = float(probability(tau, "tau")), between(q_alt, "q_alt", tau)
     size, hit = float(probability(eps, "eps")), float(probability(power, "power"))
+    if 1.0 - hit == 1.0:
+        raise BadInput(f"power = {power} is no more than rounding; choose a larger one")
     n_max, every = whole(n_max, "n_max"), whole(every, "every")
     masses, shares = _law_of_masses(high if weights is None else weights)
     problem = Problem.of(low, high, size, hit, n_max, masses, shares, every)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suffice.errors import BadInput
-from suffice.inputs import probability, whole
+from suffice.inputs import price, probability, whole
 from suffice.path import PathMeans
 from suffice.path_search import PathSearch
 from suffice.rule import Rule
@@ -26,6 +26,7 @@ from suffice.run_model import Prices, RunModel
 
 __all__ = ["OptimalPath", "optimal_for_path", "optimal_like"]
 
+LOWEST = 0.50  # threshold tried where an accuracy is asked for
 MISSES = (0.0, 1.0)  # prices of a miss tried, in those of all rounds
 CHEAPEST, DEAREST = 3.0, 11.0  # prices of a round tried, as powers of two
 HALVINGS = 7
@@ -76,24 +77,26 @@ def optimal_for_path(
     >>> [bool(rule.stop[0]) for rule in run.rules]  # the first round is not worth a look
     [True, False]
     """
-    if tau is None and accuracy is None:
-        raise BadInput("give tau, or an accuracy for which a tau is to be found")
-    if not (np.isfinite(round_cost) and round_cost >= 0):
-        raise BadInput(f"round_cost = {round_cost} must be a number of at least 0")
+    if (tau is None) == (accuracy is None):
+        raise BadInput("give either tau, or an accuracy for which a tau is to be found")
     level = float(probability(eps, "eps"))
     model = RunModel(masses, truth, whole(n_max, "n_max"))
-    miss = round_cost * model.rounds if miss_cost is None else miss_cost
-    if not (np.isfinite(miss) and miss >= 0):
-        raise BadInput(f"miss_cost = {miss} must be a number of at least 0")
-    prices = Prices(float(round_cost), float(miss))
+    each = price(round_cost, "round_cost")
+    miss = each * model.rounds if miss_cost is None else price(miss_cost, "miss_cost")
+    prices = Prices(each, miss)
     if tau is not None:
         return _design(PathSearch(model, float(probability(tau, "tau")), level), prices, each_round)
     wanted = float(probability(accuracy, "accuracy"))
     # A threshold whose power of n_max is above eps cannot be certified by n_max votes.
     top = min(0.96, level ** (1 / model.n_max))
+    if top <= LOWEST:
+        raise BadInput(
+            f"n_max = {n_max} votes certify no majority at eps = {eps}; "
+            f"take at least {int(np.ceil(np.log(level) / np.log(LOWEST)))}"
+        )
     designs = [
         _design(PathSearch(model, threshold, level), prices, each_round)
-        for threshold in np.round(np.arange(0.50, top, 0.05), 2).tolist()
+        for threshold in np.round(np.arange(LOWEST, top, 0.05), 2).tolist()
     ]
     good = [design for design in designs if design.means.accuracy >= wanted]
     if not good:

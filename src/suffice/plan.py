@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from suffice.designs import Design, designs
 from suffice.errors import BadInput, CalibrationInfeasible
 from suffice.guarantee import Trial, declared_needed, fixed_sequence, upper_bound
-from suffice.inputs import probability
+from suffice.inputs import price, probability
 from suffice.replay import Outcome, Replay
 from suffice.votes import VoteLog
 
 __all__ = ["Plan", "Priced", "plan"]
 
 SMALLEST = 20  # images; each half needs a few
+FREE = 1e6  # a round that costs so many samples leaves nothing to weigh
 DECLARED = 0.95  # the share of images that a design declares, if it is to count
 RIVALS = ("plug-in full", "plug-in", "one-look", "sequential")
 Tell = Callable[[int, int], None]
@@ -75,7 +76,8 @@ class Plan:
     frontier: tuple[Priced, ...]
     """From the cheapest on: no other design was both cheaper and more accurate."""
     rivals: tuple[Priced, ...]
-    """The cheapest of each of the paper's rules with at least the accuracy of `deploy`."""
+    """The cheapest of each of the paper's rules with the accuracy asked for, or with no less than
+    that of `deploy` where none was asked for or a guarantee was given."""
     trials: tuple[Trial, ...]
     """The tests behind a guarantee, in their order; empty where none was asked for."""
     given: Mapping[str, Any]
@@ -118,7 +120,7 @@ def plan(
     declared) of the deployed design is at most that with the `confidence`, for new images of the
     same kind. `progress` hears how many steps are done, of how many.
     """
-    prices = _price(sample_cost, "sample_cost"), _price(round_cost, "round_cost")
+    prices = price(sample_cost, "sample_cost"), price(round_cost, "round_cost")
     if prices == (0.0, 0.0):
         raise BadInput("sample_cost and round_cost are both 0; give a price to one of them")
     level = float(probability(eps, "eps"))
@@ -132,7 +134,8 @@ def plan(
         raise BadInput(f"image {without} has no truth; a log without truths allows no {what}")
     choosing, reporting = _halves(log, seed)
     # Rules made for paths weigh rounds in samples, and what is declared wrong.
-    round_price = prices[1] / prices[0] if known and prices[0] > 0 else None
+    dear = prices[1] > FREE * prices[0]  # samples cost next to nothing
+    round_price = prices[1] / prices[0] if known and not dear else None
     grid = designs(choosing, round_price, level, progress or (lambda _done, _all: None))
     table = _Table(grid, Replay(choosing), prices, known)
     report = Replay(reporting)
@@ -161,7 +164,7 @@ def plan(
         if not passed:
             raise _unproven(table, int(order[0]), trials[0], delta, sure, len(reporting.images))
         chosen, deploy = int(order[passed - 1]), tested[passed - 1]
-    least = table.merit[chosen] if target is None else target
+    least = target if target is not None and delta is None else table.merit[chosen]
     rivals = [
         table.cheapest(family, least)
         for family in RIVALS
@@ -273,16 +276,6 @@ def _unproven(
             "images_needed": total,
         },
     )
-
-
-def _price(value: Any, name: str) -> float:
-    try:
-        price = float(value)
-    except (TypeError, ValueError):
-        price = math.nan
-    if not (0 <= price < math.inf):
-        raise BadInput(f"{name} = {value!r} is no price; give a number of at least 0")
-    return price
 
 
 def _tau(design: Design) -> float | None:

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from suffice.errors import BadInput, RunFailed
@@ -111,7 +112,7 @@ async def apoll(
     """
     pool = _pool(rule)
     whole(concurrency, "concurrency")
-    if timeout is not None and not timeout > 0:
+    if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
         raise BadInput(f"timeout {timeout!r} must be above 0 seconds, or None for no limit")
     start, drawn = pool.n, 0
     waiting: deque[asyncio.Task[Hashable]] = deque()  # in the order of their requests

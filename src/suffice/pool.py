@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.errors import BadInput
+from suffice.inputs import parsed
 from suffice.interval import interval
 from suffice.rule import Rule
 
@@ -62,6 +63,8 @@ class Pool:
     __slots__ = ("_alive", "_best", "_counts", "_lattice", "_verdict", "_votes", "rule")
 
     def __init__(self, rule: Rule) -> None:
+        if not isinstance(rule, Rule):
+            raise BadInput(f"{rule!r} is no Rule; make one with suffice.sequential(...)")
         self.rule = rule
         self._lattice = _lattice(rule)
         self._votes: list[Hashable] = []
@@ -193,13 +196,7 @@ class Pool:
         >>> Pool.from_json(pool.to_json()).counts
         {'7': 1}
         """
-        try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise BadInput(
-                f"pool: not whole JSON ({error.msg} at character {error.pos}); "
-                "write it again with `Pool.to_json`"
-            ) from None
+        record = parsed(text, "pool", "write it again with `Pool.to_json`")
         if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             found = record.get("schema") if isinstance(record, dict) else None
             raise BadInput(

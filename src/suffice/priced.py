@@ -77,7 +77,8 @@ class Problem:
     @cached_property
     def limits(self) -> Floats:
         """The two constraints with slack for rounding, shape (2,)."""
-        return np.array([self.eps, self.miss]) * (1 + ROUNDING) + ROUNDING * 1e-3
+        # 1 - power is itself a difference of rounded numbers.
+        return np.array([self.eps, self.miss]) * (1 + ROUNDING) + [0.0, ROUNDING * 1e-3]
 
     def feasible(self, totals: Totals) -> bool:
         """Whether both constraints hold."""

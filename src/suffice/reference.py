@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -23,27 +23,35 @@ Designs = Mapping[tuple[str, float], list[Rule | tuple[Rule, ...]]]
 def reference_log(draws: int, folder: str | Path | None = None) -> VoteLog:
     """The log of 32 votes a pool, or that of 128 further votes at the same measurement states.
 
-    `folder` holds `votes-32.parquet` and `votes-128.parquet` of another run, in their place.
+    `folder` holds those of another run in their place: `votes-32` and `votes-128`, each a log's
+    folder or one Parquet file.
     """
     if draws not in DRAWS:
         raise BadInput(f"draws = {draws!r}: there is no such reference log; choose 32 or 128")
     name = f"votes-{draws}.parquet"
     if folder is not None:
-        return read_log(Path(folder) / name)
+        whole, file = Path(folder) / f"votes-{draws}", Path(folder) / name
+        if not (whole.exists() or file.exists()):
+            first = "" if draws == DRAWS[0] else f" --first-draw {DRAWS[0]}"
+            raise BadInput(
+                f"{whole}: no such log; make it with `suffice log --images 1000 --draws {draws}"
+                f"{first} --out {whole}`"
+            )
+        return read_log(whole if whole.exists() else file)
     with resources.as_file(resources.files("suffice") / "assets" / name) as path:
         if not path.is_file():
             raise BadInput(
-                f"{name} is missing from this installation; install suffice again, or make logs "
-                "with `suffice log` and name their folder with --logs"
+                f"{name} is missing from this installation; install suffice again, or name the "
+                "folder of other logs with --logs"
             )
         return read_log(path)
 
 
-def reference_designs(log: VoteLog) -> Designs:
-    """The rules that take minutes to fit, as they were fitted to this log; none for another."""
+def reference_designs(*logs: VoteLog) -> Designs:
+    """The rules that take minutes to fit, as they were fitted to these logs; none for others."""
     text = (resources.files("suffice") / "assets" / "designs.json").read_text(encoding="utf-8")
     record = json.loads(text)
-    if record["votes"] != _sha256(log):
+    if record["votes"] != _sha256(logs):
         return {}
     return {
         (entry["scheme"], entry["tau"]): [_rules(half) for half in entry["halves"]]
@@ -51,17 +59,17 @@ def reference_designs(log: VoteLog) -> Designs:
     }
 
 
-def designs_record(log: VoteLog, designs: Designs) -> dict[str, Any]:
+def designs_record(logs: Sequence[VoteLog], designs: Designs) -> dict[str, Any]:
     """Designs as `reference_designs` reads them."""
     entries = [
         {"scheme": scheme, "tau": tau, "halves": [_plain(half) for half in halves]}
         for (scheme, tau), halves in designs.items()
     ]
-    return {"votes": _sha256(log), "designs": entries}
+    return {"votes": _sha256(logs), "designs": entries}
 
 
-def _sha256(log: VoteLog) -> str:
-    return hashlib.sha256(log.votes.tobytes()).hexdigest()
+def _sha256(logs: Sequence[VoteLog]) -> str:
+    return hashlib.sha256(b"".join(log.votes.tobytes() for log in logs)).hexdigest()
 
 
 def _plain(rules: Rule | tuple[Rule, ...]) -> Any:

@@ -47,20 +47,32 @@ class Outcome:
     @cached_property
     def right(self) -> NDArray[np.bool_]:
         """Whether the true class was declared, (I,)."""
-        right: NDArray[np.bool_] = self.declared & (self.label == self.truth)
+        right: NDArray[np.bool_] = self.declared & (self.label == self.truth)  # never where unknown
         return right
+
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """Whether the truth is known, (I,)."""
+        known: NDArray[np.bool_] = self.truth != NONE
+        return known
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of right declarations; None where none can be judged."""
+        judged = int((self.declared & self.known).sum())
+        return int(self.right.sum()) / judged if judged else None
 
     def summary(self, seed: int = 0) -> dict[str, Any]:
         """Accuracy given a declaration, share declared, mean rounds and samples, with intervals.
 
-        Intervals hold 95% of the bootstrap over images.
+        Intervals hold 95% of the bootstrap over images. Images without a truth tell nothing of
+        accuracies, which are None where none tells.
         """
-        rest = ~self.declared
-        right, declared, rounds, samples = self._resampled(seed)
+        rest = ~self.declared & self.known
+        right, judged, declared, rounds, samples = self._resampled(seed)
         return {
-            # Of nothing declared nothing is known: None.
-            "accuracy": float(self.right.sum() / self.declared.sum()) if not rest.all() else None,
-            "accuracy_interval": _interval(_ratio(right, declared)),
+            "accuracy": self.accuracy,
+            "accuracy_interval": _interval(_ratio(right, judged)),
             "declared": float(self.declared.mean()),
             "declared_interval": _interval(declared),
             "rounds": float(self.rounds.mean()),
@@ -73,8 +85,12 @@ class Outcome:
         }
 
     def _resampled(self, seed: int) -> NDArray[np.float64]:
-        """Means over each bootstrap resample, (4, RESAMPLES): right, declared, rounds, samples."""
-        columns = np.stack([self.right, self.declared, self.rounds, self.samples], axis=1)
+        """Means over each bootstrap resample, (5, RESAMPLES).
+
+        They are of: right; declared and the truth known; declared; rounds; samples.
+        """
+        judged = self.declared & self.known
+        columns = np.stack([self.right, judged, self.declared, self.rounds, self.samples], axis=1)
         means: NDArray[np.float64] = (_resamples(len(self.label), seed) @ columns.astype(float)).T
         return means
 
@@ -86,16 +102,16 @@ class Outcome:
         """
         if not np.array_equal(self.truth, other.truth):
             raise BadInput("outcomes of different images cannot be paired; replay one log")
-        right, declared, _, samples = self._resampled(seed)
-        right_other, declared_other, _, samples_other = other._resampled(seed)
-        ours, theirs = self.summary(seed)["accuracy"], other.summary(seed)["accuracy"]
-        known = ours is not None and theirs is not None
+        right, judged, declared, _, samples = self._resampled(seed)
+        right_other, judged_other, declared_other, _, samples_other = other._resampled(seed)
+        ours, theirs, total = self.accuracy, other.accuracy, float(other.samples.sum())
+        apart = None if ours is None or theirs is None else ours - theirs
         return {
-            "samples_ratio": float(self.samples.sum() / max(other.samples.sum(), 1)),
+            "samples_ratio": float(self.samples.sum()) / total if total > 0 else None,
             "samples_ratio_interval": _interval(_ratio(samples, samples_other)),
-            "accuracy_difference": ours - theirs if known else None,
+            "accuracy_difference": apart,
             "accuracy_difference_interval": _interval(
-                _ratio(right, declared) - _ratio(right_other, declared_other)
+                _ratio(right, judged) - _ratio(right_other, judged_other)
             ),
             "declared_difference": float(self.declared.mean() - other.declared.mean()),
             "declared_difference_interval": _interval(declared - declared_other),

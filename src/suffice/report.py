@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from suffice.errors import RunFailed
+from suffice.errors import BadInput
 from suffice.figures import FIGURES, draw
 from suffice.files import write_whole
 from suffice.live_check import Agreement
@@ -20,7 +20,7 @@ from suffice.tables import (
     papers_lines,
 )
 
-__all__ = ["page", "write_report"]
+__all__ = ["make_folder", "page", "write_report"]
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d1f21; --soft: #5c6166; --paper: #fdfdfc;
@@ -121,14 +121,21 @@ def write_report(
     folder: str | Path, reproduction: Reproduction, live: Sequence[Agreement] = ()
 ) -> Path:
     """Write `report.html` into a folder, which is made where it is missing."""
+    path = make_folder(folder) / "report.html"
+    write_whole(path, page(reproduction, live))
+    return path
+
+
+def make_folder(folder: str | Path) -> Path:
+    """The folder of the report, made where it is missing."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunFailed(f"{folder}: cannot be made a folder ({error.strerror})") from None
-    path = folder / "report.html"
-    write_whole(path, page(reproduction, live))
-    return path
+        raise BadInput(
+            f"{folder}: cannot be made a folder ({error.strerror}); name another"
+        ) from None
+    return folder
 
 
 def _facts(reproduction: Reproduction) -> str:

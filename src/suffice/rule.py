@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from suffice.errors import BadInput
 from suffice.files import write_whole
+from suffice.inputs import parsed
 
 __all__ = ["Rule"]
 
@@ -86,24 +87,21 @@ class Rule:
         >>> Rule.from_json(rule.to_json()) == rule
         True
         """
-        try:
-            record = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise BadInput(
-                f"{source}: not whole JSON ({error.msg} at character {error.pos}); "
-                "write it again with `suffice design ... --out`"
-            ) from None
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            found = record.get("schema") if isinstance(record, dict) else None
-            raise BadInput(
-                f"{source}: schema {found!r} is not the rule schema {SCHEMA}; "
-                "write it again with `suffice design ... --out`"
-            )
+        again = "write it again with `suffice design ... --out`"
+        record = parsed(text, source, again)
+        found = record.get("schema") if isinstance(record, dict) else None
+        if found is True or found != SCHEMA:
+            raise BadInput(f"{source}: schema {found!r} is not the rule schema {SCHEMA}; {again}")
         missing = [key for key in ("name", "parameters", "declare", "stop") if key not in record]
         if missing:
             raise BadInput(f"{source}: {missing[0]!r} is missing; a rule file has all five keys")
         if not isinstance(record["parameters"], dict):
             raise BadInput(f"{source}: parameters {record['parameters']!r} must be an object")
+        if not isinstance(record["name"], str):
+            raise BadInput(f"{source}: name {record['name']!r} must be text")
+        for key in ("declare", "stop"):
+            if not _whole_numbers(record[key]):
+                raise BadInput(f"{source}: {key} must be one row of whole numbers; {again}")
         try:
             return cls(record["declare"], record["stop"], record["name"], record["parameters"])
         except BadInput as error:
@@ -122,6 +120,10 @@ class Rule:
             reason = getattr(error, "strerror", None) or "not text"
             raise BadInput(f"{path}: cannot be read ({reason}); name a rule file") from None
         return cls.from_json(text, source=str(path))
+
+
+def _whole_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int for value in values)
 
 
 def _counts(values: ArrayLike, what: str) -> Counts:

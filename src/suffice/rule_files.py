@@ -8,6 +8,7 @@ from pathlib import Path
 
 from suffice.errors import BadInput
 from suffice.files import write_whole
+from suffice.inputs import parsed
 from suffice.rule import SCHEMA, Rule
 
 __all__ = ["load_rules", "save_rules"]
@@ -29,10 +30,7 @@ def load_rules(path: str | Path) -> Rule | list[Rule]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not text"
         raise BadInput(f"{path}: cannot be read ({reason}); name a rule file") from None
-    try:
-        record = json.loads(text)
-    except json.JSONDecodeError:
-        record = None
+    record = parsed(text, str(path), "write it again with `suffice design ... --out`")
     if not isinstance(record, dict) or "rules" not in record:
         return Rule.from_json(text, source=str(path))
     rules = record["rules"]

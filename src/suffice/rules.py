@@ -18,6 +18,7 @@ from suffice.boundaries import (
 )
 from suffice.calibrate import (
     LARGEST_N_MAX,
+    ROUNDING,
     UNIFORM,
     calibrate_alpha,
     sequential_rule,
@@ -108,9 +109,9 @@ def sequential(
     rule = sequential_rule(tau, alpha, cap, beta, step, curtailed, **given)
     if given["q_alt"] is not None and given["power"] is not None:
         reached = oc(rule, given["q_alt"])
-        if reached < given["power"]:
+        if reached < given["power"] * (1 - ROUNDING):
             raise CalibrationInfeasible(
-                f"power = {power} at q_alt = {q_alt} is out of reach with n_max = {n_max}, which "
+                f"power = {power} at q_alt = {q_alt} is out of reach with n_max = {cap}, which "
                 f"has {reached:.3g}; leave n_max out to find the smallest, or lower power",
                 best={"n_max": cap, "alpha": rule.parameters["alpha"], "power": reached},
             )
@@ -189,7 +190,7 @@ def _cap_for_alpha(tau: Any, alpha: Any, q_alt: Any, power: Any, prior: Prior, e
     longest = LARGEST_N_MAX // every * every
     rule = sequential_rule(tau, alpha, longest, prior, every, curtailed=False)
     reached = law(rule, q_alt).declared[0].cumsum()
-    enough = np.flatnonzero(reached >= power)
+    enough = np.flatnonzero(reached >= power * (1 - ROUNDING))
     if not enough.size:
         raise CalibrationInfeasible(
             f"power = {power} at q_alt = {q_alt} is out of reach with alpha = {alpha} and n_max up "

@@ -72,13 +72,18 @@ class RunModel:
     """Paths of vote laws, ready to follow rules of at most n_max votes."""
 
     def __init__(self, masses: ArrayLike, truth: ArrayLike, n_max: int) -> None:
-        pi, true = np.asarray(masses, dtype=np.float64), np.asarray(truth, dtype=np.int64)
+        try:
+            pi, true = np.asarray(masses, dtype=np.float64), np.asarray(truth)
+        except (TypeError, ValueError):
+            raise BadInput("masses must be numbers of shape (images, rounds, classes)") from None
+        if true.dtype.kind not in "iu":
+            raise BadInput("truth must hold whole numbers, the class of each image")
         if pi.ndim != 3 or true.shape != pi.shape[:1] or not pi.size:
             raise BadInput(
                 f"masses of shape {pi.shape} and truth of shape {true.shape} do not fit; "
                 "give (images, rounds, classes) and (images,)"
             )
-        if (pi < 0).any() or (pi.sum(axis=-1) > 1 + 1e-9).any():
+        if not (pi >= 0).all() or (pi.sum(axis=-1) > 1 + 1e-9).any():
             raise BadInput("masses hold a row that is no law; each is 0 or more and sums to 1")
         if (true < 0).any():
             raise BadInput("truth holds a label below 0; a design needs the true labels")

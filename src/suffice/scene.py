@@ -78,8 +78,8 @@ class Ledger:
     """(image, round, draw) of each sample that was not finite."""
     batches: int
     """Steps of the whole batch."""
-    batch_fill: float
-    """Mean share of the network's places in use, until draining starts; 0 if it never was full."""
+    batch_fill: float | None
+    """Mean share of the network's places in use, until draining starts; None if never full."""
     draining_from: float
     """The share of the run's steps after which the batch was never full again."""
     seconds: float

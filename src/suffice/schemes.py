@@ -30,7 +30,6 @@ __all__ = [
 POWER = 0.9  # the power of the sequential rule at the q_alt that it shares with its rivals
 MORE_ROUNDS = (0.015, 0.03, 0.06)  # shares of the sequential rule's, the first that can be had
 FREE_STEPS = (-0.1, -0.05, 0.0, 0.05, 0.1)  # from the sequential rule's tau
-MAJORITY, HIGHEST = 0.5, 0.85
 
 
 @dataclass(frozen=True)
@@ -92,11 +91,9 @@ def _tau_free(
     found: dict[float, OptimalPath] = {}
     for step in FREE_STEPS:
         at = round(tau + step, 3)
-        if not MAJORITY <= at <= HIGHEST:
-            continue
         try:
             found[at] = _run_like(experiment, tau, images, at)
-        except BadInput:  # no rule certified there keeps the accuracy
+        except BadInput:  # no rule certified there keeps the rounds and the accuracy
             continue
     best = min(found, key=lambda at: found[at].means.samples)
     if each_round:

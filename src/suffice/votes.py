@@ -26,6 +26,7 @@ NONE = -1
 """No class, where labels are signed."""
 COLUMNS = {"image": "int32", "round": "int16", "truth": "int16", "votes": "list<uint8>"}
 KEY = b"suffice"
+GO_ON = "give the command that made it again, and it goes on"
 AGAIN = "make it again with `suffice log`"
 
 
@@ -120,9 +121,10 @@ def read_log(path: str | Path) -> VoteLog:
     manifest = path / MANIFEST
     if not files and not manifest.exists():
         raise BadInput(f"{path}: no vote log there; make one with `suffice log --out {path}`")
+    wanted = _check_files(manifest, files) if manifest.exists() else None
     log = merge_logs([_read_file(file) for file in files], [str(file) for file in files])
-    if manifest.exists():
-        _check_whole(manifest, files, log)
+    if wanted is not None and len(log.images) != wanted:
+        raise BadInput(f"{path}: {len(log.images)} of {wanted} images are done; {GO_ON}")
     return log
 
 
@@ -170,20 +172,20 @@ def _facts(log: VoteLog) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if not key.startswith("versions.")}
 
 
-def _check_whole(manifest: Path, files: Sequence[Path], log: VoteLog) -> None:
-    """Refuse a folder whose files are not those, or not all, that its manifest tells of."""
-    go_on = "give the command that made it again, and it goes on"
+def _check_files(manifest: Path, files: Sequence[Path]) -> int:
+    """Refuse files that are not those that the manifest tells of; how many images it is to have."""
     try:
         record = json.loads(manifest.read_text(encoding="utf-8"))
         wanted = {name: shard["sha256"] for name, shard in record["shards"].items()}
         images = int(record["config"]["images"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BadInput(f"{manifest}: not a whole manifest; {AGAIN} in another folder") from None
     for file in files:
+        if file.name not in wanted:
+            raise BadInput(f"{file}: {MANIFEST} does not tell of it; remove it")
         if wanted.get(file.name) != sha256(file):
-            raise BadInput(f"{file}: not the file that {MANIFEST} tells of; {go_on}")
-    if len(log.images) != images:
-        raise BadInput(f"{manifest.parent}: {len(log.images)} of {images} images are done; {go_on}")
+            raise BadInput(f"{file}: not the file that {MANIFEST} tells of; {GO_ON}")
+    return images
 
 
 def _read_file(path: Path) -> VoteLog:
@@ -219,12 +221,13 @@ def _read_file(path: Path) -> VoteLog:
 def _from_table(table: Any, metadata: dict[str, Any], path: Path) -> VoteLog:
     """The log in a table of the right columns, if it has all rows."""
     lists = table["votes"].combine_chunks()
-    flat, lengths = lists.flatten().to_numpy(), np.diff(lists.offsets.to_numpy())
+    lengths = np.diff(lists.offsets.to_numpy())
     image, truth = table["image"].to_numpy(), table["truth"].to_numpy()
     images, first = np.unique(image, return_index=True)
     rounds, draws = table.num_rows // len(images), int(lengths[0])
     if (
-        np.any(lengths != draws)
+        lists.values.null_count
+        or np.any(lengths != draws)
         or not np.array_equal(image, np.repeat(images, rounds))
         or not np.array_equal(table["round"], np.tile(np.arange(1, rounds + 1), len(images)))
         or not np.array_equal(truth, np.repeat(truth[first], rounds))
@@ -233,7 +236,7 @@ def _from_table(table: Any, metadata: dict[str, Any], path: Path) -> VoteLog:
     for key, found in (("rounds", rounds), ("draws", draws)):
         if metadata.get(key, found) != found:
             raise BadInput(f"{path}: {found} {key}, but its metadata says {metadata[key]}; {AGAIN}")
-    votes = flat.reshape(len(images), rounds, draws)
+    votes = lists.flatten().to_numpy().reshape(len(images), rounds, draws)
     return VoteLog(images.astype(np.int64), truth[first].astype(np.int64), votes, metadata)
 
 

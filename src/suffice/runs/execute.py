@@ -72,7 +72,7 @@ def _fill(
     progress(images, votes)
     work = partial(make_shard, progress=tell if on == "local" else None, batch=batch)
     began = time.monotonic()
-    with closing(spread(config, missing, work, on, workers)) as made:
+    with closing(spread(config, lambda _: missing, work, on, workers)) as made:
         for shard, (log, ledger) in made:
             hashes = log.metadata["hashes"]
             if manifest["hashes"] not in ({}, hashes):
@@ -124,9 +124,9 @@ def _open_manifest(folder: Path, config: RunConfig) -> dict[str, Any]:
         theirs, done, _ = manifest["config"], manifest["shards"], manifest["hashes"]
         different = [key for key in record if record[key] != theirs[key]]
         whole = {name: sha for name in done if (sha := done[name]["sha256"])}
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{path}: not a whole manifest; name another folder") from None
-    if different and not done:
+    if different and not done and not any(folder.glob("*.parquet")):
         path.unlink()
         return _open_manifest(folder, config)
     if different:

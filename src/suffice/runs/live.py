@@ -37,8 +37,9 @@ class Live:
     def summary(self) -> dict[str, Any]:
         """What `suffice sense --json` prints."""
         ledgers, outcome = self.ledgers, self.outcome
-        steps = sum(ledger.batches for ledger in ledgers)
-        fill = sum(ledger.batches * ledger.batch_fill for ledger in ledgers)
+        full = [ledger for ledger in ledgers if ledger.batch_fill is not None]
+        steps = sum(ledger.batches for ledger in full)
+        fill = sum(ledger.batches * (ledger.batch_fill or 0.0) for ledger in full)
         images = [
             {
                 "image": episode.name,
@@ -57,8 +58,8 @@ class Live:
             "broken": [list(vote) for ledger in ledgers for vote in ledger.broken],
             "seconds": max(ledger.seconds for ledger in ledgers),
             "sampler_seconds": max(ledger.sampler_seconds for ledger in ledgers),
-            "batch_fill": fill / steps if steps else 0.0,
-            "draining_from": min(ledger.draining_from for ledger in ledgers),
+            "batch_fill": fill / steps if full else None,
+            "draining_from": min((ledger.draining_from for ledger in full), default=None),
             "images": images,
         }
 
@@ -78,12 +79,15 @@ def run_live(
     listed = [rules] * config.rounds if isinstance(rules, Rule) else list(rules)
     if len(listed) != config.rounds:
         raise BadInput(f"{len(listed)} rules for {config.rounds} rounds; give one a round, or one")
-    count = 1 if on == "local" else min(workers or 2, config.images)
-    cuts = np.linspace(0, config.images, count + 1).astype(int)
-    shards = [Shard(int(first), int(last)) for first, last in itertools.pairwise(cuts)]
+
+    def cut(count: int) -> list[Shard]:
+        ends = np.linspace(0, config.images, min(count, config.images) + 1).astype(int)
+        return [Shard(int(first), int(last)) for first, last in itertools.pairwise(ends)]
+
     work = partial(_sense, rules=listed, batch=batch, progress=progress if on == "local" else None)
-    with closing(spread(config, shards, work, on, workers)) as made:
+    with closing(spread(config, cut, work, on, workers)) as made:
         done = dict(made)
+    shards = sorted(done, key=lambda shard: shard.first)
     for shard in shards:
         for image, round_, draw in done[shard][1].broken:
             note(f"image {image}, round {round_}, draw {draw}: not finite, so an invalid vote")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from suffice.errors import BadInput
@@ -11,6 +12,7 @@ from suffice.sensing.data import evaluation_set
 __all__ = ["PROBES", "SAMPLERS", "RunConfig", "Shard"]
 
 PROBES = ("pca", "adaptive")
+LARGEST = 2**62  # of what is told to the random numbers as 64 bits
 SAMPLERS = ("ddrm", "oracle", "toy")
 
 
@@ -42,12 +44,23 @@ class RunConfig:
     """Images a shard."""
 
     def __post_init__(self) -> None:
-        for name in ("images", "rounds", "draws", "per_shard"):
+        for name in ("images", "rounds", "draws", "per_shard", "steps"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} {getattr(self, name)} must be at least 1")
         for name in ("first_draw", "seed", "prefix"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} {getattr(self, name)} must be at least 0")
+            if getattr(self, name) > LARGEST:
+                raise BadInput(f"{name} {getattr(self, name)} must be at most {LARGEST}")
+        if not (isfinite(self.sigma_y) and self.sigma_y >= 0):
+            raise BadInput(f"sigma_y {self.sigma_y} must be a number of at least 0")
+        for name in ("eta", "eta_b"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadInput(f"{name} {getattr(self, name)} is outside 0 to 1")
+        if not 0 <= self.min_confidence < 1:
+            raise BadInput(
+                f"min_confidence {self.min_confidence} is outside 0 to 1; 0 accepts every vote"
+            )
         if self.probes not in PROBES:
             raise BadInput(f"probes {self.probes!r} are unknown; use {' or '.join(PROBES)}")
         if self.sampler not in SAMPLERS:

@@ -52,16 +52,16 @@ class Crew(Protocol):
 
 def spread(
     config: RunConfig,
-    shards: Sequence[Shard],
+    cut: Callable[[int], Sequence[Shard]],
     work: Work[T],
     on: str = "local",
     workers: int | None = None,
 ) -> Generator[tuple[Shard, T], None, None]:
     """Do `work(parts, shard)` for every shard and give the results as they finish.
 
-    `on` is `local` (this process), `processes`, or `ray` or `ray:HOST:PORT` for a cluster. A
-    script that uses `processes` needs the usual guard `if __name__ == "__main__"`. Closing the
-    generator ends the workers.
+    `cut` makes the shards, once it is known for how many workers. `on` is `local` (this process),
+    `processes`, or `ray` or `ray:HOST:PORT` for a cluster. A script that uses `processes` needs
+    the usual guard `if __name__ == "__main__"`. Closing the generator ends the workers.
     """
     way, _, address = on.partition(":")
     if way not in ("local", "processes", "ray") or (address and way != "ray"):
@@ -70,25 +70,28 @@ def spread(
         raise BadInput(f"workers {workers} must be at least 1")
     if workers is not None and way == "local":
         raise BadInput(f"workers {workers} do not go with local; use processes or ray")
-    if not shards:
-        return
     if way == "local":
-        parts = load_parts(config)
-        for shard in shards:
-            yield shard, work(parts, shard)
+        if shards := cut(1):
+            parts = load_parts(config)
+            for shard in shards:
+                yield shard, work(parts, shard)
         return
-    crew: Crew
     if way == "processes":
         from suffice.runs.processes import Processes
 
         count = _fitting(workers, WORKER_BYTES[config.sampler])
-        crew = Processes(config, work, threads=max(1, _cores() // count))
-    else:
-        from suffice.runs.cluster import Cluster
+        if shards := cut(count):
+            busy = min(count, len(shards))
+            crew: Crew = Processes(config, work, threads=max(1, _cores() // busy))
+            yield from _share_out(crew, busy, shards)
+        return
+    if not cut(1):
+        return  # a run that is done needs no cluster
+    from suffice.runs.cluster import Cluster
 
-        crew = Cluster(config, work, address)
-        count = workers or crew.room
-    yield from _share_out(crew, count, shards)
+    cluster = Cluster(config, work, address)
+    count = workers or cluster.room
+    yield from _share_out(cluster, count, cut(count))
 
 
 def _share_out(

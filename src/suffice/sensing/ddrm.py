@@ -77,7 +77,7 @@ def noise_levels(steps: int = 20, train_steps: int = 1000) -> np.ndarray:
     if not 1 <= steps <= train_steps:
         raise BadInput(f"steps {steps} is outside 1 to {train_steps}; 20 is the usual number")
     alpha_bar = np.cumprod(1.0 - np.linspace(1e-4, 0.02, train_steps))
-    times = np.arange(steps)[::-1] * (train_steps // steps)
+    times = np.arange(steps)[::-1] * train_steps // steps
     return np.append(np.sqrt((1 - alpha_bar[times]) / alpha_bar[times]), 0.0)
 
 
