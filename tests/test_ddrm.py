@@ -206,3 +206,11 @@ def test_a_matrix_that_measures_nothing_gives_the_prior():
     for rows in (0, 3):
         measured = Measured.from_matrix(torch.zeros(rows, 9), torch.zeros(2, rows), 0.1)
         torch.testing.assert_close(DDRM(bent).sample(measured, noise), prior)
+
+
+@pytest.mark.parametrize("steps", [20, 30, 70, 300, 501, 700, 999, 1000])
+def test_as_many_steps_or_more_start_at_noise_that_drowns_the_image(steps: int) -> None:
+    levels = noise_levels(steps)
+    assert len(levels) == steps + 1
+    assert levels[0] > 90
+    assert (np.diff(levels) < 0).all()
