@@ -17,17 +17,19 @@ from pathlib import Path
 
 from suffice.claims import cut
 from suffice.comparison import spent_by_round
-from suffice.errors import BadInput
+from suffice.errors import BadInput, CalibrationInfeasible
 from suffice.experiment import BLOCKS, Row
 from suffice.figures import FIGURES, draw
+from suffice.plan import Plan, plan
 from suffice.progress import Progress
 from suffice.reference import designs_record, reference_designs, reference_log
 from suffice.reproduce import STEPS, Reproduction, reproduce
 from suffice.schemes import ADDED, LARGE, SCHEMES, TAU_FREE, WHOLE_RUN
 from suffice.tables import Lines, added_lines, claim_lines, matched_lines, papers_lines
+from suffice.votes import VoteLog
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "experiment.md")
+DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "experiment.md", ROOT / "docs" / "plan.md")
 FOLDER = ROOT / "docs" / "figures"
 DESIGNS = ROOT / "src" / "suffice" / "assets" / "designs.json"
 PAPERS = ("Plug-in (full)", "One-look", "Sequential")
@@ -52,7 +54,8 @@ def saved_lines(table: Sequence[Row], added: Sequence[Row]) -> Lines:
             *(row for row in table if row.block == block.target and row.scheme in PAPERS),
             *(row for row in added if row.block == block.target and row.scheme in WHOLE),
         ]
-        lines.append((f"Certified at tau' = {cut(base.certified_tau)} to {block.certificate}",))
+        low, high = sorted((cut(base.certified_tau), cut(block.certificate)))
+        lines.append((f"Certified at tau' = {low} to {high}" if low < high else low,))
         for row in (base, *others):
             told, ratio = row.summary, ""
             if row is not base:
@@ -62,6 +65,58 @@ def saved_lines(table: Sequence[Row], added: Sequence[Row]) -> Lines:
             figures = f"{told['accuracy']:.3f}", f"{told['rounds']:.2f}", f"{told['samples']:.0f}"
             lines.append((row.scheme, *figures, ratio))
     return Lines(("rule", "accuracy", "rounds", "samples", "of plug-in (full)"), tuple(lines))
+
+
+PLANS = (
+    ("accuracy .97", {"accuracy": 0.97}),
+    ("accuracy .97, seed 1", {"accuracy": 0.97, "seed": 1}),
+    ("guarantee .03", {"guarantee": 0.03}),
+    ("guarantee .005", {"guarantee": 0.005}),
+)
+ROUND_COST = 10.0
+
+
+def plan_lines(made: Plan) -> Lines:
+    """The design that a plan deploys, beside the rivals."""
+    header = (
+        "", "rule", "tau", "n_max", "accuracy", "rounds", "samples", "cost",
+        "deployed / it, cost", "deployed - it, accuracy in points",
+    )  # fmt: skip
+    lines: list[tuple[str, ...]] = []
+    for kind, each in [("deploy", made.deploy), *(("rival", rival) for rival in made.rivals)]:
+        told, ratio, points = each.record(), "", ""
+        if kind == "rival":
+            found = made.deploy.against(each)
+            low, high = found["cost_ratio_interval"]
+            ratio = f"{found['cost_ratio']:.3f} ({low:.3f} to {high:.3f})"
+            apart = (found["accuracy_difference"], *found["accuracy_difference_interval"])
+            middle, low, high = (100 * value for value in apart)
+            points = f"{middle:+.1f} ({low:+.1f} to {high:+.1f})"
+        figures = f"{told['accuracy']:.4f}", f"{told['rounds']:.2f}", f"{told['samples']:.1f}"
+        named = told["rule"], f"{told['tau']:g}", str(told["n_max"])
+        lines.append((kind, *named, *figures, f"{told['cost']:.1f}", ratio, points))
+    return Lines(header, tuple(lines))
+
+
+def plans(log: VoteLog) -> dict[str, str]:
+    """The tables of the page on planning: one plan with its rivals, and what others deploy."""
+    lines: list[tuple[str, ...]] = []
+    rivals: Lines | None = None
+    for name, asked in PLANS:
+        try:
+            made = plan(log, 1.0, ROUND_COST, **asked)
+        except CalibrationInfeasible as error:
+            seen = f"{error.best['wrong']} of {error.best['declared']}"
+            needed = f"about {error.best['images_needed']:,} images would do"
+            lines.append((name, "none passes", "", seen, needed))
+            continue
+        rivals = rivals or plan_lines(made)
+        told, outcome = made.deploy.record(), made.deploy.outcome
+        wrong = f"{(outcome.declared & ~outcome.right).sum()} of {outcome.declared.sum()}"
+        lines.append((name, told["rule"], f"{told['tau']:g}", wrong, f"{told['cost']:.1f}"))
+    header = ("asked", "deployed", "tau", "wrong of declared, held out", "cost")
+    assert rivals is not None
+    return {"plan": markdown(rivals), "plans": markdown(Lines(header, tuple(lines)))}
 
 
 def tables(found: Reproduction) -> dict[str, str]:
@@ -121,8 +176,9 @@ def main() -> None:
         if key[0] in slow
     }
     DESIGNS.write_text(json.dumps(designs_record(logs, fitted), separators=(",", ":")) + "\n")
+    all_tables = tables(found) | plans(logs[0])
     for path in DOCUMENTS:
-        path.write_text(filled(path.read_text(), tables(found)))
+        path.write_text(filled(path.read_text(), all_tables))
     for figure in FIGURES:
         (FOLDER / f"{figure.name}.svg").write_text(draw(figure, found))
     (FOLDER / "data.json").write_text(shown(found))

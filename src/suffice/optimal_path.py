@@ -27,7 +27,7 @@ from suffice.run_model import Prices, RunModel
 __all__ = ["OptimalPath", "optimal_for_path", "optimal_like"]
 
 LOWEST = 0.50  # threshold tried where an accuracy is asked for
-MISSES = (0.0, 1.0)  # prices of a miss tried, in those of all rounds
+MISSES = (0.0, 1.0, 4.0)  # prices of a miss tried, in those of all rounds
 CHEAPEST, DEAREST = 3.0, 11.0  # prices of a round tried, as powers of two
 HALVINGS = 7
 

@@ -87,8 +87,17 @@ def _whole_run(
 def _tau_free(
     experiment: Experiment, tau: float, images: Images, each_round: bool = False
 ) -> Rules:
-    """The same, certified at whichever tau needs the fewest samples."""
+    """The same, certified at whichever tau needs the fewest samples with one rule for all."""
+    at, one = _cheapest_tau(experiment, tau, tuple(images.tolist()))
+    return _run_like(experiment, tau, images, at, each_round=True).rules if each_round else one
+
+
+@cache
+def _cheapest_tau(
+    experiment: Experiment, tau: float, listed: tuple[int, ...]
+) -> tuple[float, Rules]:
     found: dict[float, OptimalPath] = {}
+    images = np.array(listed)
     for step in FREE_STEPS:
         at = round(tau + step, 3)
         try:
@@ -96,9 +105,7 @@ def _tau_free(
         except BadInput:  # no rule certified there keeps the rounds and the accuracy
             continue
     best = min(found, key=lambda at: found[at].means.samples)
-    if each_round:
-        return _run_like(experiment, tau, images, best, each_round=True).rules
-    return found[best].rules
+    return best, found[best].rules
 
 
 def _run_like(
