@@ -25,6 +25,7 @@ from torch import Tensor
 from suffice.files import replacing
 from suffice.sensing.data import load_mnist
 from suffice.sensing.prior import Prior, UNet, describe, log_uniform
+from suffice.sensing.weights import load_prior
 
 LEVELS = (0.005, 100.0)
 
@@ -38,9 +39,16 @@ def draw_levels(count: int, generator: torch.Generator, device: torch.device) ->
     return torch.where(pick, middle, wide).clamp(*LEVELS)
 
 
-def loss(prior: Prior, x0: Tensor, sigma: Tensor, z: Tensor) -> Tensor:
-    """EDM's weighted error, one value an image: the network's target has unit variance."""
-    error = prior(x0 + sigma[:, None] * z, sigma) - x0
+def loss(prior: Prior, teacher: Prior | None, x0: Tensor, sigma: Tensor, z: Tensor) -> Tensor:
+    """EDM's weighted error, one value an image: the network's target has unit variance.
+
+    With a teacher, what it makes of the noisy image stands in the clean one's place.
+    """
+    noisy = x0 + sigma[:, None] * z
+    if teacher is not None:
+        with torch.no_grad():
+            x0 = teacher(noisy, sigma)
+    error = prior(noisy, sigma) - x0
     weight = (sigma**2 + prior.sigma_data**2) / (sigma * prior.sigma_data) ** 2
     return weight * error.square().mean(dim=1)
 
@@ -77,6 +85,7 @@ def main() -> None:
     parser.add_argument("--inner", type=int, default=3)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--teacher", type=Path, help="a prior to distil instead of the images")
     parser.add_argument("--rate", type=float, default=2e-3)
     parser.add_argument("--save-every", type=float, default=60.0, help="seconds")
     parser.add_argument("--seed", type=int, default=0)
@@ -93,6 +102,7 @@ def main() -> None:
     sigma_data = (train - mean).square().mean().sqrt().item()
     net = UNet(arguments.channels, arguments.outer, arguments.inner)
     prior = Prior(net.to(memory_format=torch.channels_last), mean, sigma_data).to(device)
+    teacher = arguments.teacher and load_prior(arguments.teacher, arguments.device)
     average = copy.deepcopy(prior).requires_grad_(False)
     optimizer = torch.optim.Adam(prior.parameters(), lr=arguments.rate, fused=device.type == "cuda")
     step, spent = 0, 0.0
@@ -128,7 +138,7 @@ def main() -> None:
         sigma = draw_levels(arguments.batch, generator, device)
         z = torch.randn(arguments.batch, 784, generator=generator, device=device)
         with torch.autocast(device.type, torch.bfloat16):
-            value = loss(prior, train[pick], sigma, z).mean()
+            value = loss(prior, teacher, train[pick], sigma, z).mean()
         optimizer.zero_grad(set_to_none=True)
         value.backward()
         torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -166,6 +176,7 @@ def main() -> None:
         "batch": arguments.batch,
         "seconds": round(spent),
         "seed": arguments.seed,
+        "teacher": None if arguments.teacher is None else arguments.teacher.name,
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "held_out_rmse": evaluate(average, held_out),
     }
