@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from suffice.calibrate import certified_tau
-from suffice.claims import claims
+from suffice.claims import _known, claims
 from suffice.cli import main
 from suffice.comparison import (
     _match,
@@ -23,6 +23,7 @@ from suffice.comparison import (
 from suffice.errors import BadInput
 from suffice.experiment import BLOCKS, EPS, Experiment, papers_table
 from suffice.figures import FIGURES
+from suffice.inputs import INVALID
 from suffice.lattice import oc
 from suffice.live_check import config_of, live_rows
 from suffice.pool import Pool
@@ -45,8 +46,8 @@ def first(log: VoteLog, images: int) -> VoteLog:
 
 @pytest.fixture(scope="module")
 def whole() -> Experiment:
-    log = reference_log(32)
-    return Experiment(log, reference_log(128), reference_designs(log))
+    logs = reference_log(32), reference_log(128)
+    return Experiment(*logs, reference_designs(*logs))
 
 
 @pytest.fixture(scope="module")
@@ -224,10 +225,13 @@ def test_the_config_of_the_reference_log_is_that_of_its_run() -> None:
     ("line", "says"),
     [
         ("reproduce --live 0", "live 0 must be at least 1"),
-        ("reproduce --logs {folder}", "no such file"),
+        ("reproduce --logs {folder}", "votes-32: no such log; make it with `suffice log"),
+        ("reproduce --live 2000", "live 2000 is more than the 1000 images of the log"),
+        ("reproduce --out {folder}/file", "cannot be made a folder"),
     ],
 )
 def test_a_users_mistake_is_one_line(line, says, tmp_path, capsys) -> None:
+    (tmp_path / "file").touch()
     with pytest.raises(SystemExit) as ended:
         main(line.format(folder=tmp_path).split())
     out, err = capsys.readouterr()
@@ -244,6 +248,34 @@ def test_reference_logs_are_as_documented(tmp_path) -> None:
     assert reference_log(128, tmp_path).votes.shape == (2, 24, 128)
     with pytest.raises(BadInput, match="choose 32 or 128"):
         reference_log(64)
+    (tmp_path / "votes-32").mkdir()
+    write_log(first(log, 3), tmp_path / "votes-32" / "some.parquet")
+    assert reference_log(32, tmp_path).votes.shape == (3, 24, 128)
+
+
+def test_logs_of_other_states_or_of_the_same_draws_are_not_put_together(whole) -> None:
+    one, other = first(whole.logs["32"], 2), first(whole.logs["128"], 2)
+    for change, words in (
+        ({"sigma_y": 5.0}, "differ in sigma_y"),
+        ({"first_draw": 31}, "share draws.*--first-draw 32"),
+    ):
+        changed = replace(other, metadata={**other.metadata, **change})
+        with pytest.raises(BadInput, match=words):
+            Experiment(one, changed)
+    with pytest.raises(BadInput, match="differ in the truth"):
+        Experiment(one, replace(other, truth=other.truth + 1))
+
+
+def test_invalid_votes_stay_invalid_where_laws_are_known(whole) -> None:
+    """Half of the votes are for no class: the law of the pool must still predict the cost."""
+    logs = [first(whole.logs[name], 60) for name in ("32", "128")]
+    thinned = [
+        replace(log, votes=np.where(np.arange(log.draws) % 2, log.votes, INVALID).astype(np.uint8))
+        for log in logs
+    ]
+    experiment = Experiment(*thinned)
+    row = experiment.row(0.95, "Sequential", 0.65, sequential(0.65, EPS, n_max=32))
+    assert abs(_known(experiment, row)["pool"]) < 0.03
 
 
 def test_the_packaged_designs_are_certified_and_one_of_them_is_what_comes_of_designing(
@@ -262,7 +294,7 @@ def test_the_packaged_designs_are_certified_and_one_of_them_is_what_comes_of_des
                 assert certified == tau or (name, tau) in free
     scheme, tau = WHOLE_RUN[0], 0.55
     assert scheme.fit(whole, tau, whole.all[::2]) == whole.designs[scheme.name, tau][0]
-    assert reference_designs(whole.logs["128"]) == {}
+    assert reference_designs(whole.logs["128"], whole.logs["32"]) == {}
 
 
 def test_the_figures_of_the_document_are_those_of_the_logs(whole) -> None:
@@ -273,6 +305,7 @@ def test_the_figures_of_the_document_are_those_of_the_logs(whole) -> None:
     added = added_table(whole)
     judged = claims(whole, table, matched)
     assert {claim.verdict for claim in judged} <= {"holds", "in part", "does not hold"}
+    assert {key for key in whole.fitted if "class" not in key[0]} == set(whole.designs)
     tables = papers_lines(table), added_lines(added), matched_lines(matched), claim_lines(judged)
     for lines in tables:
         assert script["markdown"](lines) in page

@@ -30,7 +30,7 @@ WIDTH = 100
 @click.command("reproduce")
 @click.option("--live", type=int, help="Also sense this many images live.")
 @click.option("--out", type=click.Path(), help="Write report.html into this folder.")
-@click.option("--logs", type=click.Path(), help="Folder of other logs than the reference logs.")
+@click.option("--logs", type=click.Path(), help="Folder of other logs: votes-32 and votes-128.")
 @json_option
 def reproduce_(live: int | None, out: str | None, logs: str | None, as_json: bool) -> None:
     """Reproduce the paper's experiment from the reference logs and judge its claims."""
