@@ -1,7 +1,6 @@
 """Plans: figures from images that did not choose, the frontier, the guarantee, bad input."""
 
 import json
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from suffice.cli import main
 from suffice.guarantee import upper_bound
 from suffice.plan import Plan, plan
 from suffice.pool_law import pool_law
-from suffice.reference import reference_log
 from suffice.replay import Replay
 from suffice.rule_files import load_rules
 from suffice.votes import VoteLog, write_log
@@ -279,11 +277,3 @@ def test_oc_of_a_whole_pool(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         code, out, err = run(line)
         assert (code, out, len(err.splitlines())) == (2, "", 1)
         assert said in err
-
-
-def test_the_figures_of_the_page_are_those_of_the_reference_log() -> None:
-    root = Path(__file__).parents[1]
-    script = runpy.run_path(str(root / "scripts" / "make_docs.py"))
-    page = (root / "docs" / "plan.md").read_text()
-    for table in script["plans"](reference_log(32)).values():
-        assert table in page

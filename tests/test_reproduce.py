@@ -195,7 +195,8 @@ def test_rows_as_json_hold_the_contract(small, rows) -> None:
 def test_live_rows_are_the_replayed_ones_and_a_changed_vote_is_named() -> None:
     config = RunConfig(images=4, rounds=6, draws=32, sampler="toy")
     log, _ = make_shard(load_parts(config), Shard(0, 4))
-    experiment = Experiment(log, log)
+    later, _ = make_shard(load_parts(replace(config, first_draw=32)), Shard(0, 4))
+    experiment = Experiment(log, later)
     row = experiment.row(1.0, "Sequential", 0.78, sequential(0.78, EPS, n_max=32))
     (found,) = live_rows(log, [row], 4)
     assert (found.agree, found.images, found.differing) == (4, 4, ())
@@ -204,7 +205,7 @@ def test_live_rows_are_the_replayed_ones_and_a_changed_vote_is_named() -> None:
     votes[2, 0, 0] = 9 if votes[2, 0, 0] != 9 else 8
     other = VoteLog(log.images, log.truth, votes, log.metadata)
     (found,) = live_rows(
-        other, [replace(row, outcome=Experiment(other, other).outcome(*row.rules))], 4
+        other, [replace(row, outcome=Experiment(other, later).outcome(*row.rules))], 4
     )
     (vote,) = found.differing
     assert (vote.image, vote.round, vote.draw) == (2, 1, 0)
@@ -319,3 +320,10 @@ def test_the_figures_of_the_document_are_those_of_the_logs(whole) -> None:
     for figure in FIGURES:
         assert f"figures/{figure.name}.svg" in page
         assert (ROOT / "docs" / "figures" / f"{figure.name}.svg").is_file()
+
+
+def test_the_figures_of_the_page_on_planning_are_those_of_the_log() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "make_docs.py"))
+    page = (ROOT / "docs" / "plan.md").read_text()
+    for table in script["plans"](reference_log(32)).values():
+        assert table in page

@@ -123,7 +123,7 @@ def test_a_log_that_is_not_finished_is_not_read(toy_log, tmp_path):
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     del manifest["shards"]["votes-00000-00005.parquet"]
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(BadInput, match="not the file that"):
+    with pytest.raises(BadInput, match="does not tell of it; remove it"):
         read_log(tmp_path)
     (tmp_path / "votes-00000-00005.parquet").unlink()
     with pytest.raises(BadInput, match="7 of 12 images are done"):

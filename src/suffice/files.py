@@ -19,13 +19,16 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
     A link is followed. A device or a pipe, which a rename would destroy, is refused.
     """
-    path = Path(os.path.realpath(path))
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    path = Path(path)  # as it was given, for messages
+    target = Path(os.path.realpath(path))
+    if target.exists() and not (target.is_file() or target.is_dir()):
         raise BadInput(f"{path}: is no file that can be replaced; name another")
-    if not path.parent.is_dir():
+    if not target.parent.is_dir():
         raise BadInput(f"{path.parent}: no such folder; make it first or name another")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        handle, name = tempfile.mkstemp(
+            prefix=f".{target.name}.", suffix=".part", dir=target.parent
+        )
         os.close(handle)
     except OSError as error:
         raise RunFailed(f"{path}: cannot be written ({error.strerror})") from None
@@ -35,7 +38,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         with part.open("rb") as written:
             os.fsync(written.fileno())
         part.chmod(0o644)
-        part.replace(path)
+        part.replace(target)
     except OSError as error:
         raise RunFailed(
             f"{path}: cannot be written ({error.strerror}); nothing was changed there"

@@ -55,7 +55,9 @@ class PathSearch:
         """Good rules for all rounds, the best first: downhill from a few, and from `also`."""
         rounds = self.model.rounds
         starts = sorted(self._starts, key=lambda rule: self._starts[rule].total(prices))
-        found = {self._downhill(rule, prices) for rule in (*starts[:STARTS], *also)}
+        # In a fixed order, not in one of hashes: of two that cost the same the first is taken.
+        ends = (self._downhill(rule, prices) for rule in (*starts[:STARTS], *also))
+        found = dict.fromkeys(ends)
         return sorted(found, key=lambda rule: self.total([rule] * rounds, prices))
 
     def rule_a_round(self, start: Sequence[Rule], prices: Prices) -> list[Rule]:
