@@ -40,7 +40,7 @@ p { max-width: 46rem; margin: .5rem 0; }
 .facts b { display: block; font-size: 1.7rem; line-height: 1.2; font-weight: 600; }
 .wide { overflow-x: auto; margin: .8rem 0; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .28rem .9rem .28rem 0; text-align: left; vertical-align: top;
+th, td { padding: .28rem .7rem .28rem 0; text-align: left; vertical-align: top;
   white-space: nowrap; }
 thead th { border-bottom: 1px solid var(--ink); font-weight: 600; }
 tbody th { font-weight: 600; padding-top: .9rem; border-bottom: 1px solid var(--line); }

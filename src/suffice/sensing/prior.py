@@ -41,8 +41,8 @@ class Block(nn.Module):
 
     def forward(self, h: Tensor, embedding: Tensor) -> Tensor:
         scale, shift = self.modulation(embedding)[:, :, None, None].chunk(2, dim=1)
-        inner = self.first(F.relu(h)) * (1 + scale) + shift
-        return h + self.second(F.relu(inner))
+        inner = torch.addcmul(shift, self.first(F.relu(h)), 1 + scale)
+        return self.second(inner.relu_()).add_(h)
 
 
 class UNet(nn.Module):
