@@ -1,6 +1,6 @@
 """What a vote costs: this library's sampler against deepinv's, and against the machine itself.
 
-    python bench/sampler.py [--images 100] [--probes 12] [--threads 2]
+    python bench/sampler.py [--images 100] [--probes 12] [--threads 2] [--steps 12 16]
 
 Contestants are timed in turn and repeatedly, and the least time of each counts. Their leaders are
 compared on the same images and measurements. deepinv takes part where it is installed.
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from suffice.sensing.data import evaluation_set
-from suffice.sensing.ddrm import DDRM
+from suffice.sensing.ddrm import DDRM, noise_levels
 from suffice.sensing.noise import measurement_noise
 from suffice.sensing.prior import Prior
 from suffice.sensing.probes import measure, principal_components
@@ -133,6 +133,8 @@ def main() -> None:
     parser.add_argument("--probes", type=int, default=12)
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--compile", action="store_true", help="try torch.compile as well")
+    parser.add_argument("--prior", type=Path, help="try another prior as well")
+    parser.add_argument("--steps", type=int, nargs="*", default=(), help="try fewer steps as well")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     print(f"{arguments.threads} threads; load {os.getloadavg()[0]:.2f} before; {ASSETS.name} prior")
@@ -156,6 +158,11 @@ def main() -> None:
         fast(torch.zeros(own.shape, 784), torch.ones(own.shape))
         print(f"compiling took {time.perf_counter() - began:.0f} s")
         samplers["ours, compiled"] = DDRMSampler(DDRM(fast))
+
+    if arguments.prior:
+        samplers[f"ours, {arguments.prior.stem}"] = DDRMSampler(DDRM(load_prior(arguments.prior)))
+    for steps in arguments.steps:
+        samplers[f"ours, {steps} steps"] = DDRMSampler(DDRM(load_prior(), noise_levels(steps)))
 
     batch = states_of(BATCH // VOTES, arguments.probes)
     square = {dtype: torch.randn(2048, 2048).to(dtype) for dtype in (torch.float32, torch.bfloat16)}

@@ -135,6 +135,7 @@ def broken(tmp_path: Path) -> Path:
     (tmp_path / "cut.json").write_text(text[:60])
     (tmp_path / "schema.json").write_text(text.replace('"schema": 1', '"schema": 2'))
     (tmp_path / "invalid.json").write_text(text.replace('"declare": [1', '"declare": [4'))
+    suffice.save_rules([rule, suffice.plug_in(0.8, 8)], tmp_path / "rounds.json")
     return tmp_path
 
 
@@ -163,6 +164,13 @@ def broken(tmp_path: Path) -> Path:
         ("oc {}/schema.json --q 0.5", "schema 2"),
         ("oc {}/invalid.json --q 0.5", "declare[0] = 4"),
         ("oc {}/good.json", "Missing option '--q'"),
+        ("oc {}/good.json --pi nan 0.7", "pi holds nan"),
+        ("oc {}/good.json --q 0.5 --round 1", "holds one rule for all rounds"),
+        ("oc {}/rounds.json --q 0.5", "choose with --round from 1 to 2"),
+        ("match {}/rounds.json --tau 0.6 --q-alt 0.8 --round 3", "--round 3"),
+        ("certify --tau 0.9 --samples 32 --round 1", "give the file too"),
+        ("certify {}/good.json --tau 2", "tau = 2"),
+        ("design plug-in --tau 0.7 --samples 9 --out {}", "is a folder; name a file"),
         ("oc {}/good.json --q 1.5", "q = 1.5"),
         ("oc {}/good.json --q half", "'half' is not a valid float"),
         ("match {}/good.json --tau 0.7 --q-alt 0.6", "q_alt = 0.6"),
@@ -203,6 +211,23 @@ def test_python_m_suffice_is_the_same_command() -> None:
     assert json.loads(good.stdout)["bound"] > 0
     bad = subprocess.run([*line, "certify"], capture_output=True, text=True, check=False)
     assert (bad.returncode, bad.stdout, len(bad.stderr.splitlines())) == (2, "", 1)
+
+
+def test_a_full_output_is_one_line() -> None:
+    line = [sys.executable, "-m", "suffice", "bound", "--tau=.7", "--q=.85", "--size=.05"]
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            [*line, "--power=.9"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (found.returncode, len(found.stderr.splitlines())) == (1, 1)
+    assert "No space left" in found.stderr
+
+
+def test_one_rule_of_a_file_with_one_a_round(run, broken: Path) -> None:
+    code, out, _ = run(f"oc {broken}/rounds.json --q 0.9 --round 2 --json")
+    rule = suffice.load_rules(broken / "rounds.json")[1]
+    assert code == 0
+    assert json.loads(out)["declare_probability"] == [suffice.oc(rule, 0.9)]
 
 
 def test_every_documented_verb_has_help(run) -> None:

@@ -150,10 +150,10 @@ def test_power_out_of_reach_says_what_would_do():
     [
         ({0.85: 0.5}, "sum to 0.5"),
         ([0.85, 0.7, 0.5], "shape"),
-        ([(0.85, -1.0), (0.7, 2.0)], "below 0"),
+        ([(0.85, -1.0), (0.7, 2.0)], "the weight -1"),
         ([(1.5, 1.0)], "mass 1.5"),
         ("many", "numbers"),
-        ({0.85: float("nan")}, "below 0 or none"),
+        ({0.85: float("nan")}, "the weight nan"),
     ],
 )
 def test_weights_that_are_no_law_are_refused(weights, message):

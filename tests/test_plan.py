@@ -236,6 +236,12 @@ def test_the_command_prints_the_plan_and_saves_its_rule(
     write_log(LOG, tmp_path / "log.parquet")
     line = f"plan {tmp_path}/log.parquet --sample-cost 1 --round-cost 10 --eps {EPS}"
     line += f" --accuracy .93 --out {tmp_path}/rule.json"
+    for mistake, says in (("--confidence .9", "--guarantee"), ("--out .", "is a folder")):
+        with pytest.raises(SystemExit) as ended:
+            main([*line.split(), *mistake.split()])
+        out, err = capsys.readouterr()
+        assert (ended.value.code, out, len(err.splitlines())) == (2, "", 1)
+        assert says in err
     with pytest.raises(SystemExit) as ended:
         main([*line.split(), "--json"])
     out, err = capsys.readouterr()

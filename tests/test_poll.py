@@ -67,6 +67,9 @@ def test_a_failing_draw_keeps_the_votes_and_the_pool_goes_on() -> None:
 
 
 def test_bad_input_of_poll() -> None:
+    async def later() -> int:
+        return 7
+
     for call, said in [
         (lambda: poll(RULE, lambda n: "77", batch=2), r"returned '77'; return a list of 2"),
         (lambda: poll(RULE, lambda n: ["7"], batch=2), r"returned 1 labels; return 2"),
@@ -75,11 +78,29 @@ def test_bad_input_of_poll() -> None:
         (lambda: poll(RULE, lambda: 7, batch=0), "batch = 0 is not a whole"),
         (lambda: poll(RULE, lambda: 7, at_least=2), "at_least 2 exceeds the batch of 1"),
         (lambda: poll("rule.json", lambda: 7), "neither a Rule nor a Pool"),
-        (lambda: asyncio.run(apoll(RULE, None, concurrency=0)), "concurrency = 0 is not"),
-        (lambda: asyncio.run(apoll(RULE, None, concurrency=1, timeout=-1)), "timeout -1 must be"),
+        (lambda: poll(RULE, 7), "draw = 7 cannot be called"),
+        (lambda: asyncio.run(apoll(RULE, 7, concurrency=1)), "draw = 7 cannot be called"),
+        (lambda: asyncio.run(apoll(RULE, lambda: 7, concurrency=2)), "returned 7, which cannot be"),
+        (lambda: asyncio.run(apoll(RULE, later, concurrency=0)), "concurrency = 0 is not"),
+        (lambda: asyncio.run(apoll(RULE, later, concurrency=1, timeout=-1)), "timeout -1 must be"),
     ]:
         with pytest.raises(BadInput, match=said):
             call()
+
+
+def test_an_async_function_is_no_draw_for_poll() -> None:
+    answers = []
+
+    async def later() -> int:
+        return 7
+
+    def draw():
+        answers.append(later())
+        return answers[-1]
+
+    with pytest.raises(BadInput, match="use apoll"):
+        poll(RULE, draw)
+    answers[0].close()
 
 
 class Sampler:

@@ -272,6 +272,7 @@ def test_a_sample_that_is_not_finite_is_told_and_written_down(tmp_path, monkeypa
         ({"images": 1001}, "more than the 1000"),
         ({"rounds": 0}, "rounds 0"),
         ({"draws": 0}, "draws 0"),
+        ({"draws": 10**9}, "draws 1000000000 is too many"),
         ({"per_shard": 0}, "per_shard 0"),
         ({"seed": -1}, "seed -1"),
         ({"first_draw": -1}, "first_draw -1"),
@@ -279,8 +280,8 @@ def test_a_sample_that_is_not_finite_is_told_and_written_down(tmp_path, monkeypa
         ({"probes": "none"}, "probes 'none'"),
         ({"sampler": "none"}, "sampler 'none'"),
         ({"probes": "adaptive", "prefix": 4}, "draws labels"),
-        ({"sampler": "ddrm", "probes": "adaptive", "prefix": 9}, "prefix 9 must be"),
-        ({"sampler": "ddrm", "probes": "adaptive"}, "prefix 0 must be"),
+        ({"sampler": "ddrm", "probes": "adaptive", "prefix": 9}, "prefix 9 is not from 2 to 8"),
+        ({"sampler": "ddrm", "probes": "adaptive"}, "prefix 0 is not from 2 to 8"),
     ],
 )
 def test_configs_that_make_no_run(changed, message):

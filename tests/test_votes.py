@@ -162,6 +162,39 @@ def test_a_log_has_votes(shape):
         VoteLog(np.arange(shape[0]), np.arange(shape[0]), np.zeros(shape, dtype=np.uint8), {})
 
 
+@pytest.mark.parametrize(
+    ("truth", "votes", "said"),
+    [
+        ([0], [[[300, 1]]], "votes hold 300; use 0 to 255"),
+        ([0], [[[-1, 1]]], "votes hold -1; use 0 to 255"),
+        ([0], [[["seven", "one"]]], "votes hold .*seven.*, no whole number"),
+        ([0.5], [[[1, 1]]], "truth hold .*0.5.*, no whole number"),
+    ],
+)
+def test_labels_that_do_not_fit_a_log_are_named(truth, votes, said):
+    with pytest.raises(BadInput, match=said):
+        VoteLog([3], truth, votes, {})
+
+
+def test_ones_own_votes_are_a_log_of_bytes():
+    log = VoteLog([3], [1], [[[1, 1, 255, 0]]], {})
+    assert (log.votes.dtype, log.truth.dtype) == (np.uint8, np.int64)
+    assert log.leaders().tolist() == [[1]]
+
+
+def test_a_new_file_follows_the_umask_and_an_old_one_keeps_its_permissions(tmp_path):
+    path = tmp_path / "rule.json"
+    before = os.umask(0o077)
+    try:
+        write_whole(path, "new")
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o640)
+    write_whole(path, "newer")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
 def test_leaders_and_laws_leave_invalid_votes_out():
     votes = np.array([[[1, 1, 255, 255, 255], [255] * 5, [2, 2, 1, 1, 0]]], dtype=np.uint8)
     log = VoteLog(np.array([0]), np.array([0]), votes, {})

@@ -41,7 +41,7 @@ def check(log: VoteLog, shuffles: int = 299, seed: int = 0) -> list[OrderTest]:
     """Three tests of a log: the halves of pools, neighbouring draws, and draws across images.
 
     >>> votes = np.random.default_rng(0).integers(0, 2, (20, 2, 16), dtype=np.uint8)
-    >>> log = VoteLog(np.arange(20), np.zeros(20), votes, {})
+    >>> log = VoteLog(np.arange(20), np.zeros(20, int), votes, {})
     >>> [tested.name for tested in check(log, shuffles=19)]
     ['halves', 'neighbours', 'batches']
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -47,6 +48,9 @@ def _code(args: Sequence[str] | None) -> int:
         return _say(str(error), 2)
     except RunFailed as error:
         return _say(str(error), 1)
+    except OSError as error:  # standard output that is full or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _say(f"{error.filename or 'the output'}: {error.strerror}; nothing more is told", 1)
     except click.Abort:
         return _say("stopped by the user", 1)
 

@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from suffice.cli_show import json_option, print_json, print_table, required
+from suffice.errors import BadInput
+from suffice.files import destination
 from suffice.plan import plan
 from suffice.progress import Progress
 from suffice.rule_files import save_rules
@@ -34,14 +36,18 @@ COLUMNS = [
 @click.option("--accuracy", type=float, help="Accuracy given a declaration to keep.")
 @click.option("--eps", type=float, default=0.05, show_default=True, help="Level of certificates.")
 @click.option("--guarantee", type=float, help="Most that P(wrong | declared) may be, proven.")
-@click.option(
-    "--confidence", type=float, default=0.95, show_default=True, help="Confidence of --guarantee."
-)
+@click.option("--confidence", type=float, help="Confidence of --guarantee. [0.95]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Splits the images.")
 @click.option("--out", type=click.Path(), help="Save the rule, or the rules of the rounds.")
 @json_option
-def plan_(log: str, out: str | None, as_json: bool, **asked: Any) -> None:
+def plan_(log: str, out: str | None, as_json: bool, confidence: float | None, **asked: Any) -> None:
     """Choose the rule to deploy on half of a log's images, and report it on the other half."""
+    if confidence is not None:
+        if asked["guarantee"] is None:
+            raise BadInput(f"--confidence {confidence:g} is that of --guarantee; give that too")
+        asked["confidence"] = confidence
+    if out is not None:
+        destination(out)  # say so now, not when the plan is made
     votes = read_log(log)
     with Progress(1, "designs") as progress:
 
@@ -70,7 +76,7 @@ def plan_(log: str, out: str | None, as_json: bool, **asked: Any) -> None:
         last = [trial for trial in found.trials if trial.passed][-1]
         click.echo(
             f"P(wrong | declared) <= {asked['guarantee']:g} with confidence "
-            f"{asked['confidence']:g}: {last.wrong} wrong of {last.declared} held out"
+            f"{record['confidence']:g}: {last.wrong} wrong of {last.declared} held out"
         )
 
 

@@ -142,14 +142,14 @@ def sense(
 @click.argument("votes", metavar="LOG")
 @click.option("--rule", "files", multiple=True, help="Rule file; more of them are compared.")
 @click.option("--check", "checked", is_flag=True, help="Test the log itself.")
-@click.option("--shuffles", type=int, default=299, show_default=True, help="Of --check.")
+@click.option("--shuffles", type=int, help="Of --check. [299]")
 @click.option("--plot", type=click.Path(), help="Draw the --check in this file (svg, png, pdf).")
 @json_option
 def replay(
     votes: str,
     files: tuple[str, ...],
     checked: bool,
-    shuffles: int,
+    shuffles: int | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -160,12 +160,14 @@ def replay(
         raise BadInput("replay needs at least one --rule FILE, or --check")
     if plot and not checked:
         raise BadInput(f"--plot {plot} draws the result of --check; give that too")
+    if shuffles is not None and not checked:
+        raise BadInput(f"--shuffles {shuffles} is for --check; give that too")
     read = read_log(votes)
     record: dict[str, Any] = {}
     if files:
         record["rules"] = _replayed(read, files)
     if checked:
-        record["check"] = _checked(read, shuffles, plot)
+        record["check"] = _checked(read, 299 if shuffles is None else shuffles, plot)
     if as_json:
         print_json(record)
         return

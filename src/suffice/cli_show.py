@@ -64,4 +64,4 @@ def _text(value: Any) -> str:
 
 
 def _number(arg: str) -> bool:
-    return re.fullmatch(r"[-+]?[0-9.]+([eE][-+]?[0-9]+)?", arg) is not None
+    return re.fullmatch(r"[-+]?([0-9.]+([eE][-+]?[0-9]+)?|nan|inf)", arg) is not None

@@ -86,6 +86,8 @@ def law(rule: Rule, q: ArrayLike) -> Law:
     >>> law(one_of_two, 0.5).samples.tolist()
     [[0.0, 0.5, 0.5]]
     """
+    if not isinstance(rule, Rule):
+        raise BadInput(f"{rule!r} is no Rule; make one with suffice.sequential(...)")
     masses = vote_masses(q).ravel()
     return Law(masses, *recursion(rule.declare, rule.stop, masses))
 

@@ -138,8 +138,9 @@ def _law_of_masses(weights: Weights) -> tuple[Floats, Floats]:
     wrong = ~((masses >= 0) & (masses <= 1))
     if wrong.any():
         raise BadInput(f"weights hold the mass {masses[wrong][0]:g}; choose masses from 0 to 1")
-    if not (pairs[:, 1] >= 0).all():
-        raise BadInput("weights hold a weight below 0 or none at all; choose 0 or more")
+    wrong = ~(pairs[:, 1] >= 0)
+    if wrong.any():
+        raise BadInput(f"weights hold the weight {pairs[wrong][0, 1]:g}; choose 0 or more")
     shares = np.bincount(where.ravel(), pairs[:, 1])
     if abs(shares.sum() - 1) > SUM_SLACK:
         raise BadInput(f"weights sum to {shares.sum():.6g}; divide them by their sum")

@@ -120,6 +120,8 @@ def plan(
     declared) of the deployed design is at most that with the `confidence`, for new images of the
     same kind. `progress` hears how many steps are done, of how many.
     """
+    if not isinstance(log, VoteLog):
+        raise BadInput(f"{log!r} is no VoteLog; read one with suffice.votes.read_log")
     prices = price(sample_cost, "sample_cost"), price(round_cost, "round_cost")
     if prices == (0.0, 0.0):
         raise BadInput("sample_cost and round_cost are both 0; give a price to one of them")
@@ -205,8 +207,10 @@ class _Table:
         self.merit = right if known else np.array([design.certified_tau for design in grid])
         self.counts = self.declared >= DECLARED * len(log.log.images)
         if not self.counts.any():
+            most = self.declared.max() / len(log.log.images)
             raise BadInput(
-                f"no design declares on {DECLARED:.0%} of the images; log more rounds or draws"
+                f"no design declares on {DECLARED:.0%} of the images, the best on {most:.1%}; "
+                "log more rounds or draws"
             )
 
     def frontier(self, good: NDArray[np.bool_], merit: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ def poll(
     >>> print(ledger.verdict, ledger.used, ledger.reason)
     undecided 3 cap
     """
-    pool = _pool(rule)
+    pool = _pool(rule, draw)
     if batch is not None:
         whole(batch, "batch")
     if not 1 <= whole(at_least, "at_least") <= (batch or 1):
@@ -84,6 +85,8 @@ def poll(
             answer = draw() if batch is None else draw(size)
         except Exception as error:
             raise _failed(pool, error) from error
+        if inspect.isawaitable(answer):
+            raise BadInput("draw is an async function, whose labels must be awaited; use apoll")
         pool.add_many([answer] if batch is None else _labels(answer, size))
         drawn += size
     used = pool.n - start
@@ -110,7 +113,7 @@ async def apoll(
     >>> print(ledger.verdict, ledger.drawn)
     declared('7') 2
     """
-    pool = _pool(rule)
+    pool = _pool(rule, draw)
     whole(concurrency, "concurrency")
     if timeout is not None and not (isinstance(timeout, Real) and timeout > 0):
         raise BadInput(f"timeout {timeout!r} must be above 0 seconds, or None for no limit")
@@ -142,7 +145,14 @@ async def apoll(
 
 async def _drawn(draw: Callable[[], Awaitable[Hashable]], timeout: float | None) -> Hashable:
     async with asyncio.timeout(timeout):
-        return await draw()
+        answer = draw()
+        if not inspect.isawaitable(answer):
+            raise _NotAsync(f"draw returned {answer!r}, which cannot be awaited; use poll")
+        return await answer
+
+
+class _NotAsync(BadInput):
+    """A mistake in the program, where any other error is a failed draw."""
 
 
 def _vote(task: asyncio.Task[Hashable], failures: list[BaseException]) -> Hashable:
@@ -153,11 +163,15 @@ def _vote(task: asyncio.Task[Hashable], failures: list[BaseException]) -> Hashab
     error = task.exception()
     if error is None:
         return task.result()
+    if isinstance(error, _NotAsync):
+        raise error
     failures.append(error)
     return None
 
 
-def _pool(rule: Rule | Pool) -> Pool:
+def _pool(rule: Rule | Pool, draw: Any) -> Pool:
+    if not callable(draw):
+        raise BadInput(f"draw = {draw!r} cannot be called; give a function that returns a label")
     if isinstance(rule, Pool):
         return rule
     if isinstance(rule, Rule):

@@ -129,6 +129,8 @@ class Replay:
     """
 
     def __init__(self, log: VoteLog) -> None:
+        if not isinstance(log, VoteLog):
+            raise BadInput(f"{log!r} is no VoteLog; read one with suffice.votes.read_log")
         self.log = log
         votes = np.ascontiguousarray(log.votes.reshape(-1, log.draws).T)
         classes = np.arange(log.classes, dtype=np.uint8)[:, None]

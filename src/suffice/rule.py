@@ -92,6 +92,8 @@ class Rule:
         found = record.get("schema") if isinstance(record, dict) else None
         if found is True or found != SCHEMA:
             raise BadInput(f"{source}: schema {found!r} is not the rule schema {SCHEMA}; {again}")
+        if "rules" in record:
+            raise BadInput(f"{source}: holds one rule a round; read them with suffice.load_rules")
         missing = [key for key in ("name", "parameters", "declare", "stop") if key not in record]
         if missing:
             raise BadInput(f"{source}: {missing[0]!r} is missing; a rule file has all five keys")

@@ -19,6 +19,8 @@ def save_rules(rules: Rule | Sequence[Rule], path: str | Path) -> None:
     if isinstance(rules, Rule):
         rules.save(path)
     else:
+        if not rules:
+            raise BadInput(f"no rules to write to {path}; give one, or one a round")
         records = [json.loads(rule.to_json()) for rule in rules]
         write_whole(path, json.dumps({"schema": SCHEMA, "rules": records}) + "\n")
 

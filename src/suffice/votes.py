@@ -50,6 +50,8 @@ class VoteLog:
     """What was run: seed, draws, rounds, sigma_y, probes, hashes, versions."""
 
     def __post_init__(self) -> None:
+        for name, kind in (("images", np.int64), ("truth", np.int64), ("votes", np.uint8)):
+            object.__setattr__(self, name, _integers(getattr(self, name), name, kind))
         if self.votes.ndim != 3 or self.votes.shape[0] != len(self.images) or not self.votes.size:
             raise BadInput(
                 f"votes of shape {self.votes.shape} for {len(self.images)} images are no log; "
@@ -92,6 +94,21 @@ class VoteLog:
         return np.where(laws.any(axis=2), laws.argmax(axis=2), NONE)
 
 
+def _integers(values: Any, name: str, kind: type[np.integer[Any]]) -> NDArray[Any]:
+    """The values as whole numbers of this kind, refused where one does not fit."""
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise BadInput(
+            f"{name} hold {array.flat[0]!r}, no whole number; number the classes from 0, "
+            f"with {INVALID} for an invalid vote and {NONE} for a truth that is not known"
+        )
+    limits = np.iinfo(kind)
+    for value in (array.min(initial=0), array.max(initial=0)):
+        if not limits.min <= value <= limits.max:
+            raise BadInput(f"{name} hold {value}; use {limits.min} to {limits.max}")
+    return array.astype(kind, copy=False)
+
+
 def write_log(log: VoteLog, path: str | Path) -> None:
     """Write a log as one Parquet file, whole or not at all."""
     arrow, parquet = _pyarrow()
@@ -119,8 +136,9 @@ def read_log(path: str | Path) -> VoteLog:
         return _read_file(path)
     files = sorted(path.glob("*.parquet"))
     manifest = path / MANIFEST
-    if not files and not manifest.exists():
-        raise BadInput(f"{path}: no vote log there; make one with `suffice log --out {path}`")
+    if not files:
+        remedy = GO_ON if manifest.exists() else f"make one with `suffice log --out {path}`"
+        raise BadInput(f"{path}: no vote log there; {remedy}")
     wanted = _check_files(manifest, files) if manifest.exists() else None
     log = merge_logs([_read_file(file) for file in files], [str(file) for file in files])
     if wanted is not None and len(log.images) != wanted:
@@ -131,7 +149,7 @@ def read_log(path: str | Path) -> VoteLog:
 def merge_logs(logs: Sequence[VoteLog], names: Sequence[str] | None = None) -> VoteLog:
     """One log of the images of several, which must come from the same run."""
     if not logs:
-        raise BadInput("no logs to merge: the run has no finished shard; give its command again")
+        raise BadInput("no logs to merge; give one or more")
     names = names or [f"log {at}" for at in range(len(logs))]
     first, facts = logs[0], _facts(logs[0])
     for log, name in zip(logs[1:], names[1:], strict=True):

@@ -12,6 +12,7 @@ from suffice.sensing.data import evaluation_set
 __all__ = ["PROBES", "SAMPLERS", "RunConfig", "Shard"]
 
 PROBES = ("pca", "adaptive")
+DRAWS = 100_000  # of a pool; a longer one would not fit in memory
 LARGEST = 2**62  # of what is told to the random numbers as 64 bits
 SAMPLERS = ("ddrm", "oracle", "toy")
 
@@ -47,6 +48,8 @@ class RunConfig:
         for name in ("images", "rounds", "draws", "per_shard", "steps"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} {getattr(self, name)} must be at least 1")
+        if self.draws > DRAWS:
+            raise BadInput(f"draws {self.draws} is too many for a pool; choose {DRAWS:,} at most")
         for name in ("first_draw", "seed", "prefix"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name} {getattr(self, name)} must be at least 0")
@@ -71,8 +74,8 @@ class RunConfig:
             raise BadInput(f"prefix {self.prefix} is for adaptive probes; leave it out")
         if self.probes == "adaptive" and not 2 <= self.prefix <= self.draws:
             raise BadInput(
-                f"prefix {self.prefix} must be from 2 to draws {self.draws}, "
-                "since adaptive probes look at that many samples"
+                f"prefix {self.prefix} is not from 2 to {self.draws}, the votes of a pool; "
+                "adaptive probes look at that many samples"
             )
         there = len(evaluation_set()[0])
         if self.images > there:
