@@ -47,7 +47,7 @@ def show(name: str, ledger: Ledger, images: int) -> None:
 def main() -> None:
     """Print the table and the ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--batch", type=int, default=16, help="places, 125 at most")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--naive", type=int, default=8, help="images for the naive loop")
     given = parser.parse_args()
