@@ -161,6 +161,35 @@ def test_weights_that_are_no_law_are_refused(weights, message):
         optimal(0.7, 0.05, 0.85, 0.9, 32, weights)
 
 
+@pytest.mark.parametrize(
+    ("tau", "eps", "q_alt", "power", "n_max", "known"),
+    [
+        (0.5, 0.451, 0.55, 0.376, 3, Rule([1, 2, 2, 2], [0, 1, 1, 2], "known")),
+        (
+            *(0.6, 0.05, 0.7, 0.16, 12),
+            Rule(
+                [1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 10, 10, 10],
+                [0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10],
+                "known",
+            ),
+        ),
+    ],
+)
+def test_what_only_few_rules_can_do_is_found(tau, eps, q_alt, power, n_max, known):
+    """No vertex of the dual keeps both constraints here, so that all rules are gone through."""
+    assert oc(known, tau) <= eps
+    assert oc(known, q_alt) >= power
+    found = optimal(tau, eps, q_alt, power, n_max)
+    assert oc(found.rule, tau) <= eps
+    assert oc(found.rule, q_alt) >= power
+    assert found.expected_samples <= expected_samples(known, q_alt)
+
+
+def test_a_size_above_a_half_may_be_out_of_reach_too():
+    with pytest.raises(CalibrationInfeasible, match="cannot be had"):
+        optimal(0.5, 0.597, 0.55, 0.599, 1)
+
+
 def test_alternatives_must_lie_above_tau():
     with pytest.raises(BadInput, match="not above tau"):
         optimal(0.7, 0.05, 0.7, 0.9, 32)

@@ -139,3 +139,11 @@ def test_bad_input_is_named(change: dict[str, object], words: str) -> None:
 def test_a_cap_that_certifies_no_majority_is_named() -> None:
     with pytest.raises(BadInput, match=r"n_max = 4 votes certify no majority.*at least 5"):
         optimal_for_path(PATHS, TRUTH, 0.05, 4, 1.0, accuracy=0.5)
+
+
+@pytest.mark.parametrize("each_round", [False, True])
+def test_where_no_sample_pays_none_is_drawn(each_round: bool) -> None:
+    masses, truth = [[[0.9, 0.1]] * 5], [1]  # all votes go the wrong way
+    run = optimal_for_path(masses, truth, 0.05, 16, round_cost=0.5, tau=0.5, each_round=each_round)
+    assert all(rule.stop[0] == 1 for rule in run.each)
+    assert (run.means.samples, run.means.rounds) == (0, 5)

@@ -13,6 +13,7 @@ import pytest
 from scipy.integrate import quad
 
 from oracles import first_forced, one_class_law, play, sequences
+from suffice.boundaries import build
 from suffice.calibrate import LARGEST_N_MAX
 from suffice.curtail import forced
 from suffice.errors import BadInput, CalibrationInfeasible
@@ -170,6 +171,23 @@ def test_sprt_below_one_half_is_valid(tau: float) -> None:
     rule = sprt(tau, tau + 0.3, 0.05, 0.8, 60)
     assert oc(rule, tau) <= 0.05
     assert oc(rule, tau + 0.3) >= 0.8
+
+
+def test_sprt_looks_at_lines_that_differ_only_at_the_cap() -> None:
+    rule = sprt(0.6, 0.8, 0.1, 0.64, 30)
+    other = build(*lines(30, slope(0.6, 0.8), 1.806, 0.7136, None), "sprt", {"tau": 0.6})
+    assert oc(other, 0.6) <= 0.1
+    assert oc(other, 0.8) >= 0.64
+    assert sum(expected_samples(rule, [0.6, 0.8])) <= sum(expected_samples(other, [0.6, 0.8]))
+    sparse = sprt(0.6, 0.8, 0.05, 0.25, 9, every=3)
+    assert oc(sparse, 0.6) <= 0.05
+    assert oc(sparse, 0.8) >= 0.25
+
+
+@pytest.mark.parametrize(("tau", "eps", "n_max"), [(0.3, 0.1, 6), (0.35, 0.05, 30)])
+def test_sprt_reaches_the_power_of_one_look(tau: float, eps: float, n_max: int) -> None:
+    power = oc(one_look(tau, eps, n_max), 0.6) * (1 - 1e-9)
+    assert oc(sprt(tau, 0.6, eps, power, n_max), 0.6) >= power
 
 
 @pytest.mark.parametrize("every", [3, 8])

@@ -18,6 +18,7 @@ __all__ = ["Found", "exhaust", "improve", "still_open", "totals_of"]
 
 Found = tuple[Totals, Counts, Counts]
 TRIES = 24  # pairs of moves looked at exactly, of those that seem to help
+DEAREST = 1e300  # no rule costs as much
 CELLS = 2_000_000  # partial rules times counts held at once in the exhaustive search
 NEGLIGIBLE = 1e-13  # a move that changes no total by more is none
 GAIN = 1e-11  # relative; what counts as better
@@ -186,7 +187,7 @@ def exhaust(problem: Problem, prices: Floats, found: Found | None) -> tuple[Foun
     tried that fall, or that jump: curtailed, they are among the others.
     """
     values = solve(problem, prices).values
-    limit = found[0][0] if found else np.inf
+    limit = found[0][0] if found else DEAREST
     # One row a partial rule: open interval of counts, shares of orders by count, totals so far.
     low, high = np.zeros((2, 1), dtype=np.int64)
     share, totals = np.ones((1, 1)), np.zeros((1, 3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -48,7 +49,8 @@ def print_pairs(record: Mapping[str, Any]) -> None:
     shown = {k: v for k, v in record.items() if v is not None and not isinstance(v, list)}
     width = max(len(name) for name in shown)
     for name, value in shown.items():
-        click.echo(f"{name.replace('_', ' '):<{width}}  {_text(value)}")
+        text = _cut(value) if name.startswith("certified") else _text(value)
+        click.echo(f"{name.replace('_', ' '):<{width}}  {text}")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -57,6 +59,11 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         click.echo("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)))
+
+
+def _cut(value: float) -> str:
+    """A certified tau to four decimals, never rounded up: that would not be certified."""
+    return f"{math.floor(value * 1e4) / 1e4:.4g}"
 
 
 def _text(value: Any) -> str:

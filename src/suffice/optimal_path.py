@@ -148,7 +148,19 @@ def optimal_like(
 
 
 def _design(search: PathSearch, prices: Prices, each_round: bool) -> OptimalPath:
-    return _designs(search, prices, each_round, None)[0]
+    found = _designs(search, prices, each_round, None)[0]
+    model = search.model
+    n = np.arange(model.n_max + 1)
+    never = Rule(n + 1, n + 1, "optimal for path", found.each[0].parameters)  # not one vote
+    idle = model.follow([never] * model.rounds)
+    if idle.total(prices) >= search.total(_a_round(found.each, model.rounds), prices):
+        return found
+    rules = (never,) * model.rounds if each_round else never
+    return OptimalPath(rules, prices.round, prices.miss, idle.means)
+
+
+def _a_round(rules: tuple[Rule, ...], rounds: int) -> list[Rule]:
+    return list(rules) if len(rules) == rounds else [rules[0]] * rounds
 
 
 def _designs(

@@ -178,6 +178,8 @@ def best_prices(problem: Problem) -> tuple[Floats, float, list[Vertex]]:
             bounds=[(None, None), (0, box), (0, box)],
             method="highs",
         )
+        if top.x is None:  # the planes bound nothing: no rule keeps both constraints
+            break
         prices = top.x[1:]
         if -top.fun <= bound + CONVERGED * max(abs(bound), 1.0):
             if prices.max() < box * 0.999:

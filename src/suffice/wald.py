@@ -89,7 +89,7 @@ class _Search:
         n = n[(n % every == 0) & (n > 0)]
         self.last_look = int(n[-1]) if n.size else 0
         reach = FURTHEST * self.share / float(np.log((1 - tau) / (1 - q_alt)))
-        self.uppers = _between(n, self.share, reach)
+        self.uppers = _between(np.append(n, n_max), self.share, reach)  # the cap parts them too
         self.lowers = _between(n, -self.share, reach)
 
         def boundaries(cut: int | None, low: int, up: int) -> tuple[Counts, Counts]:
@@ -115,9 +115,8 @@ class _Search:
         counts = np.arange(max(1, int(self.masses[0] * self.n_max)), self.n_max + 1)
         # A cut below the line just before it is valid only as a majority.
         counts = counts[2 * counts > self.n_max]
-        if 2 * self.share < 1:
-            return [None]
-        return list(counts[np.abs(counts - self.share * self.n_max).argsort()].tolist())
+        likeliest = counts[np.abs(counts - self.share * self.n_max).argsort()].tolist()
+        return [None, *likeliest] if 2 * self.share < 1 else list(likeliest)
 
     def best_with_cut(self, cut: int | None, best: Design | None) -> Design | None:
         """The better of `best` and the cheapest test with this cut."""
