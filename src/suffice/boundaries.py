@@ -47,7 +47,7 @@ def build(
     except BadInput:
         raise BadInput(
             f"tau = {given['tau']} with every = {every} lets two classes cross at one look; "
-            "look at every vote or choose tau of at least 0.5"
+            "choose a smaller eps, more looks or tau of at least 0.5"
         ) from None
     return curtail(rule, every) if curtailed else rule
 
