@@ -47,7 +47,7 @@ def build(
     except BadInput:
         raise BadInput(
             f"tau = {given['tau']} with every = {every} lets two classes cross at one look; "
-            "choose a smaller eps, more looks or tau of at least 0.5"
+            "choose tau of at least 0.5, a smaller eps or more looks"
         ) from None
     return curtail(rule, every) if curtailed else rule
 
