@@ -159,7 +159,7 @@ def test_log_sense_and_replay_agree(capsys, tmp_path):
             key: row[key] for key in KEYS - {"undeclared_leader_accuracy"}
         }
     assert "accuracy" in call(capsys, line)[1]
-    assert "waste" in call(capsys, f"sense {RUN} --rule plug-in --tau .6")[1]
+    assert "batch fill" in call(capsys, f"sense {RUN} --batch 4 --rule plug-in --tau .6")[1]
 
 
 def test_replay_checks_a_log(capsys, tmp_path):

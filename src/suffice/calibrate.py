@@ -28,6 +28,7 @@ __all__ = [
     "Calibration",
     "calibrate_alpha",
     "certified_tau",
+    "cut_down",
     "match_fixed",
     "match_sequential",
     "sequential_rule",
@@ -161,6 +162,16 @@ def sequential_rule(
         )
     parameters = {"tau": mass, **given, "alpha": level, "n_max": n_max, "prior": list(prior)}
     return build(declare, np.zeros_like(declare), "sequential", parameters, every, curtailed)
+
+
+def cut_down(value: float, places: int) -> float:
+    """A certified tau with fewer decimals: cut, as one that is rounded up is not certified.
+
+    >>> cut_down(0.77518, 4), cut_down(0.29, 2)
+    (0.7751, 0.29)
+    """
+    scale: int = 10**places
+    return int(Fraction(str(round(value, 9))) * scale) / scale
 
 
 def certified_tau(rule: Rule, eps: Any) -> float:

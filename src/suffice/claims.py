@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suffice.calibrate import cut_down
 from suffice.experiment import Experiment, Row
 from suffice.inputs import INVALID
 from suffice.lattice import oc
@@ -73,7 +73,7 @@ def cut(value: float) -> str:
     >>> cut(0.7752), cut(0.5606), cut(0.29)
     ('.77', '.56', '.29')
     """
-    return f".{int(Fraction(str(round(value, 9))) * 100):02d}"
+    return f"{cut_down(value, 2):.2f}"[1:]
 
 
 def _certified(rows: Sequence[Row]) -> Claim:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from suffice.cli_show import json_option, print_json, print_table, required
+from suffice.cli_show import certificate, json_option, print_json, print_table, required
 from suffice.errors import BadInput
 from suffice.files import destination
 from suffice.plan import plan
@@ -68,7 +68,7 @@ def plan_(log: str, out: str | None, as_json: bool, confidence: float | None, **
     print_table(
         ["", *(name.replace("_", " ") for name in COLUMNS), "95% of cost"],
         [
-            [kind, *(_shown(row[name]) for name in COLUMNS), _range(row["cost_interval"])]
+            [kind, *(_shown(row, name) for name in COLUMNS), _range(row["cost_interval"])]
             for kind, row in rows
         ],
     )
@@ -80,8 +80,10 @@ def plan_(log: str, out: str | None, as_json: bool, confidence: float | None, **
         )
 
 
-def _shown(value: Any) -> Any:
-    return "-" if value is None else value
+def _shown(row: dict[str, Any], name: str) -> Any:
+    if name == "certified_tau":
+        return certificate(row[name])
+    return "-" if row[name] is None else row[name]
 
 
 def _range(interval: tuple[float, float]) -> str:

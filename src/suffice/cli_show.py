@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
-__all__ = ["Many", "json_option", "print_json", "print_pairs", "print_table", "required"]
+from suffice.calibrate import cut_down
+
+__all__ = [
+    "Many",
+    "certificate",
+    "json_option",
+    "print_json",
+    "print_pairs",
+    "print_table",
+    "required",
+]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -49,7 +58,7 @@ def print_pairs(record: Mapping[str, Any]) -> None:
     shown = {k: v for k, v in record.items() if v is not None and not isinstance(v, list)}
     width = max(len(name) for name in shown)
     for name, value in shown.items():
-        text = _cut(value) if name.startswith("certified") else _text(value)
+        text = certificate(value) if name.startswith("certified") else _text(value)
         click.echo(f"{name.replace('_', ' '):<{width}}  {text}")
 
 
@@ -61,9 +70,9 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         click.echo("  ".join(f"{cell:>{w}}" for cell, w in zip(line, widths, strict=True)))
 
 
-def _cut(value: float) -> str:
-    """A certified tau to four decimals, never rounded up: that would not be certified."""
-    return f"{math.floor(value * 1e4) / 1e4:.4g}"
+def certificate(value: float) -> str:
+    """A certified tau to four decimals."""
+    return f"{cut_down(value, 4):.4g}"
 
 
 def _text(value: Any) -> str:

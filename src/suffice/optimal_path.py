@@ -11,6 +11,7 @@ and by replay on other images.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,31 +149,29 @@ def optimal_like(
 
 
 def _design(search: PathSearch, prices: Prices, each_round: bool) -> OptimalPath:
-    found = _designs(search, prices, each_round, None)[0]
     model = search.model
     n = np.arange(model.n_max + 1)
-    never = Rule(n + 1, n + 1, "optimal for path", found.each[0].parameters)  # not one vote
-    idle = model.follow([never] * model.rounds)
-    if idle.total(prices) >= search.total(_a_round(found.each, model.rounds), prices):
-        return found
-    rules = (never,) * model.rounds if each_round else never
-    return OptimalPath(rules, prices.round, prices.miss, idle.means)
-
-
-def _a_round(rules: tuple[Rule, ...], rounds: int) -> list[Rule]:
-    return list(rules) if len(rules) == rounds else [rules[0]] * rounds
+    given = {"tau": search.tau, "eps": search.eps, "n_max": model.n_max}
+    never = Rule(n + 1, n + 1, "optimal for path", given)  # draws not one vote
+    idle = (never,) * model.rounds if each_round else never
+    return _designs(search, prices, each_round, None, [idle])[0]
 
 
 def _designs(
-    search: PathSearch, prices: Prices, each_round: bool, near: OptimalPath | None
+    search: PathSearch,
+    prices: Prices,
+    each_round: bool,
+    near: OptimalPath | None,
+    also: Sequence[Rule | tuple[Rule, ...]] = (),
 ) -> list[OptimalPath]:
-    """The best rules found at these prices, the cheapest first; some of them close to `near`."""
+    """The best rules found at these prices and `also`, the cheapest first; some close to `near`."""
     rounds = search.model.rounds
     ones = search.one_rules(prices, near.each if near and not each_round else ())
     found: list[Rule | tuple[Rule, ...]] = list(ones)
     if each_round:
         starts = [[ones[0]] * rounds, *([list(near.each)] if near else [])]
         found = [tuple(search.rule_a_round(start, prices)) for start in starts]
+    found += also
     followed = {
         rules: search.model.follow([rules] * rounds if isinstance(rules, Rule) else rules)
         for rules in found

@@ -19,7 +19,7 @@ from suffice.errors import BadInput, CalibrationInfeasible
 from suffice.guarantee import Trial, declared_needed, fixed_sequence, upper_bound
 from suffice.inputs import price, probability
 from suffice.replay import Outcome, Replay
-from suffice.votes import VoteLog
+from suffice.votes import VoteLog, checked_log
 
 __all__ = ["Plan", "Priced", "plan"]
 
@@ -120,8 +120,7 @@ def plan(
     declared) of the deployed design is at most that with the `confidence`, for new images of the
     same kind. `progress` hears how many steps are done, of how many.
     """
-    if not isinstance(log, VoteLog):
-        raise BadInput(f"{log!r} is no VoteLog; read one with suffice.votes.read_log")
+    checked_log(log)
     prices = price(sample_cost, "sample_cost"), price(round_cost, "round_cost")
     if prices == (0.0, 0.0):
         raise BadInput("sample_cost and round_cost are both 0; give a price to one of them")

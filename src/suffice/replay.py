@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from suffice.errors import BadInput
 from suffice.rule import Rule
-from suffice.votes import NONE, VoteLog
+from suffice.votes import NONE, VoteLog, checked_log
 
 __all__ = ["Outcome", "Replay"]
 
@@ -129,9 +129,7 @@ class Replay:
     """
 
     def __init__(self, log: VoteLog) -> None:
-        if not isinstance(log, VoteLog):
-            raise BadInput(f"{log!r} is no VoteLog; read one with suffice.votes.read_log")
-        self.log = log
+        self.log = checked_log(log)
         votes = np.ascontiguousarray(log.votes.reshape(-1, log.draws).T)
         classes = np.arange(log.classes, dtype=np.uint8)[:, None]
         kind = np.uint8 if log.draws < 256 else np.int32

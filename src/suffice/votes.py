@@ -17,7 +17,16 @@ from suffice.errors import BadInput
 from suffice.files import replacing
 from suffice.inputs import INVALID
 
-__all__ = ["MANIFEST", "NONE", "VoteLog", "merge_logs", "read_log", "sha256", "write_log"]
+__all__ = [
+    "MANIFEST",
+    "NONE",
+    "VoteLog",
+    "checked_log",
+    "merge_logs",
+    "read_log",
+    "sha256",
+    "write_log",
+]
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
@@ -107,6 +116,13 @@ def _integers(values: Any, name: str, kind: type[np.integer[Any]]) -> NDArray[An
         if not limits.min <= value <= limits.max:
             raise BadInput(f"{name} hold {value}; use {limits.min} to {limits.max}")
     return array.astype(kind, copy=False)
+
+
+def checked_log(log: Any) -> VoteLog:
+    """The log, if it is one."""
+    if not isinstance(log, VoteLog):
+        raise BadInput(f"{log!r} is no VoteLog; read one with suffice.votes.read_log")
+    return log
 
 
 def write_log(log: VoteLog, path: str | Path) -> None:
